@@ -1,6 +1,7 @@
 //! Data checks for lost writes and diverged members, from the histories of audited keys and the
-//! records that members report. `single_copy` checks whether the histories are linearizable;
-//! `pooled` combines the results of repeats.
+//! records that members report. `single_copy` checks whether the histories are linearizable,
+//! `sessions` whether each client's own operations fit together; `pooled` combines the results of
+//! repeats.
 //!
 //! **Lost writes**: each value that was read back after the run must be one that the key's
 //! operations allow.
@@ -27,6 +28,8 @@
 //! some members hold an allowed value, the key has diverged, which is counted separately.
 
 mod pooled;
+mod proofs;
+mod sessions;
 mod single_copy;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +41,7 @@ use record::results::{Consistency, Outcomes, ReplicaTable};
 use record::rows::OutcomeSlot;
 
 use self::single_copy::SingleCopyCheck;
+use crate::client_history::ClientHistory;
 use crate::evidence::Evidence;
 
 pub(crate) use pooled::pooled;
@@ -55,9 +59,13 @@ pub(crate) fn consistency(
     let known = HistoryTerms { sent_once, unordered_s: 2.0 * evidence.clock_error_s() };
     let lost = if is_emptied { None } else { lost_writes(&evidence.history, &evidence.replicas, known) };
     let diverged = divergence(&evidence.replicas);
-    let single = (sent_once && !is_emptied)
-        .then(|| single_copy::single_copy(&evidence.history, evidence.clock_error_s()))
-        .flatten();
+    let is_checkable = sent_once && !is_emptied;
+    let clients = if is_checkable { ClientHistory::of(&evidence.history) } else { ClientHistory::default() };
+    let clock_error_ns = (evidence.clock_error_s() * NS_PER_S).ceil() as i64;
+    let single = single_copy::single_copy(&clients, clock_error_ns);
+    let sessions = sessions::sessions(&clients, clock_error_ns);
+    let mut proofs = single.as_ref().map(|single| single.proofs.clone()).unwrap_or_default();
+    proofs.extend(sessions.iter().flat_map(|sessions| sessions.proofs.clone()));
     let expects = planned.load.as_ref().is_some_and(|load| load.all_steps().any(|step| !step.expect.is_empty()));
     // Each of these operations has ended a cycle early.
     let ends_at_wrong = planned.load.as_ref().is_some_and(|load| load.when_failed == WhenFailed::NextCycle);
@@ -85,8 +93,13 @@ pub(crate) fn consistency(
         not_linearizable: single.as_ref().map(|single| single.violated),
         linearizable_unknown: single.as_ref().map(|single| single.undecided),
         not_linearizable_examples: single.map(|single| single.examples).unwrap_or_default(),
+        not_read_your_writes: sessions.as_ref().map(|sessions| sessions.missed_own_writes),
+        not_monotonic_reads: sessions.as_ref().map(|sessions| sessions.went_back),
+        proofs,
     }
 }
+
+const NS_PER_S: f64 = 1e9;
 
 /// Largest number of parts in which wrong answers are counted, and shortest length of a part.
 /// Clusters of wrong answers are shorter.

@@ -7,6 +7,7 @@ mod arrivals;
 mod audit;
 mod checks;
 mod claims;
+pub mod client_history;
 mod compare;
 mod comparisons;
 mod cost;

@@ -53,6 +53,10 @@ pub fn metric_paths() -> Vec<String> {
 }
 
 fn walk(schema: &Value, root: &Value, path: &str, paths: &mut Vec<String>) {
+    // The numbers in such a field are details, and no figures of the trial.
+    if schema.get("x-figures") == Some(&Value::Bool(false)) {
+        return;
+    }
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         if let Some(target) = root.pointer(reference.trim_start_matches('#')) {
             walk(target, root, path, paths);

@@ -330,6 +330,55 @@ pub fn operations_to_porcupine(operations: &[Operation]) -> Option<String> {
     Some(log_events(operations).into_iter().map(line).collect())
 }
 
+/// Writes a history for Elle's checker of registers (`rw-register`): each operation is a
+/// transaction of micro-operations on one key. A comparison that found another value becomes a
+/// failed one. Elle needs values that are written once, and its registers know no deletes: returns
+/// `None` if there are some.
+pub fn operations_to_elle(operations: &[Operation]) -> Option<String> {
+    if operations.iter().any(|operation| operation.access == Access::Delete) {
+        return None;
+    }
+    let line = |(index, event): (usize, LogEvent)| {
+        let operation = &operations[event.place];
+        let is_known = event_kind(operation, event.is_end) == "ok";
+        let key = operation.key;
+        let text = |value: Option<u64>| value.filter(|_| is_known).map_or("nil".to_owned(), |value| value.to_string());
+        let transaction = match operation.access {
+            Access::Read { value } => format!("[:r {key} {}]", text(value)),
+            Access::Write { value } => format!("[:w {key} {value}]"),
+            Access::CompareAndSet { from, to } => {
+                format!("[:r {key} {}] [:w {key} {}]", text(from), to.map_or("nil".to_owned(), |to| to.to_string()))
+            }
+            Access::Delete => String::new(),
+        };
+        let time = if event.is_end { operation.end_ns } else { Some(operation.start_ns) };
+        let time = time.map_or(String::new(), |time| format!(", :time {time}"));
+        let (process, kind) = (event.process, event_kind(operation, event.is_end));
+        format!("{{:index {index}, :type :{kind}, :process {process}, :f :txn, :value [{transaction}]{time}}}\n")
+    };
+    Some(log_events(operations).into_iter().enumerate().map(line).collect())
+}
+
+/// Gives operations of a process that overlap to processes of their own, as other checkers need.
+pub fn separate_processes(operations: &mut [Operation]) {
+    let mut order: Vec<usize> = (0..operations.len()).collect();
+    order.sort_by_key(|&place| operations[place].start_ns);
+    let mut next = operations.iter().map(|operation| operation.process + 1).max().unwrap_or_default();
+    // Per process, its names and the ends of their last operations.
+    let mut names: HashMap<u32, Vec<(u32, i64)>> = HashMap::new();
+    for place in order {
+        let operation = &mut operations[place];
+        let known = names.entry(operation.process).or_insert_with(|| vec![(operation.process, i64::MIN)]);
+        let free = known.iter().position(|(_, end)| *end < operation.start_ns).unwrap_or_else(|| {
+            known.push((next, i64::MIN));
+            next += 1;
+            known.len() - 1
+        });
+        operation.process = known[free].0;
+        known[free].1 = operation.end_ns.unwrap_or(operation.start_ns);
+    }
+}
+
 /// Start or end of an operation.
 struct LogEvent {
     place: usize,
@@ -436,6 +485,37 @@ mod tests {
             };
             assert_eq!(verdicts(&read), verdicts(&history), "seed {seed}");
         }
+    }
+
+    #[test]
+    fn elle_gets_transactions() {
+        let at = |access, status, end_ns, process| Operation {
+            process,
+            key: 4,
+            start_ns: 10,
+            end_ns,
+            access,
+            status,
+            version: None,
+        };
+        let cas = Access::CompareAndSet { from: Some(7), to: Some(8) };
+        let mut history = vec![
+            at(Access::Write { value: 7 }, Status::Applied, Some(20), 1),
+            at(Access::Read { value: Some(7) }, Status::Applied, Some(30), 1),
+            at(cas, Status::Unequal, Some(40), 2),
+            at(cas, Status::Unknown, None, 3),
+        ];
+        separate_processes(&mut history);
+        assert_eq!(history.iter().map(|operation| operation.process).collect::<Vec<_>>(), [1, 4, 2, 3]);
+        let events = Edn::read_all(&operations_to_elle(&history).unwrap()).unwrap();
+        let ends: Vec<String> = events[4..].iter().map(|event| format!("{:?}", event.get("value").unwrap())).collect();
+        let kinds: Vec<_> = events[4..].iter().map(|event| event.get("type").and_then(Edn::as_str).unwrap()).collect();
+        assert_eq!(kinds, ["ok", "ok", "fail", "info"]);
+        assert_eq!(ends[1], "List([List([Word(\"r\"), Number(4), Number(7)])])");
+        let unknown = "List([List([Word(\"r\"), Number(4), Nil]), List([Word(\"w\"), Number(4), Number(8)])])";
+        assert_eq!(ends[2..], [unknown, unknown]);
+        history.push(at(Access::Delete, Status::Applied, Some(50), 5));
+        assert_eq!(operations_to_elle(&history), None);
     }
 
     #[test]

@@ -37,7 +37,10 @@ mod tests;
 
 pub use carry::InitialValue;
 pub use checker::{Checker, KeyVerdict, Linearizability, Settings, check};
-pub use edn::{Edn, EdnError, operations_from_edn, operations_to_edn, operations_to_porcupine};
+pub use edn::{
+    Edn, EdnError, operations_from_edn, operations_to_edn, operations_to_elle, operations_to_porcupine,
+    separate_processes,
+};
 pub use explanation::Explanation;
 pub use operation::{Access, Operation, Status};
 pub use proof::Proof;

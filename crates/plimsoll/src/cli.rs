@@ -303,7 +303,7 @@ pub struct Contents {
 }
 
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("format").required(true).args(["csv", "parquet", "openmetrics"]))]
+#[command(group = clap::ArgGroup::new("format").required(true).args(["csv", "parquet", "openmetrics", "history"]))]
 pub struct Export {
     /// Run folders, or folders that hold several
     #[arg(required = true, value_name = "DIR")]
@@ -316,14 +316,34 @@ pub struct Export {
     pub parquet: bool,
     /// Write a row for each trial instead (in CSV or Parquet), with a column for each figure of
     /// analysis.json
-    #[arg(long, conflicts_with = "openmetrics")]
+    #[arg(long, conflicts_with_all = ["openmetrics", "history"])]
     pub trials: bool,
     /// Write the figures of each second in the text format of OpenMetrics, with their times
     #[arg(long)]
     pub openmetrics: bool,
+    /// Write what clients did with the audited keys of a trial, for another checker of histories
+    #[arg(long, value_name = "FORMAT")]
+    pub history: Option<HistoryFormat>,
+    /// Trial of --history, such as 001; needed if there are several
+    #[arg(long, value_name = "ID", requires = "history")]
+    pub trial: Option<String>,
+    /// Key of --history, as SPACE/KEY, or KEY without a space; default: all keys
+    #[arg(long, value_name = "KEY", requires = "history")]
+    pub key: Option<String>,
     /// Write into this file instead of to standard output
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+}
+
+/// Formats of histories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum HistoryFormat {
+    /// Events in edn, as Jepsen and Knossos read them
+    Jepsen,
+    /// Transactions in edn, for Elle's model rw-register
+    Elle,
+    /// Events of one key, as Porcupine's tests for etcd read them
+    Porcupine,
 }
 
 #[derive(Debug, Args)]

@@ -22,7 +22,7 @@ use crate::rows::MetricKind;
 
 pub use arrival::Arrival;
 pub use comparisons::{Comparison, UnadjustedCovariate};
-pub use consistency::{Consistency, PooledConsistency, ReplicaTable};
+pub use consistency::{Consistency, ConsistencyProof, PooledConsistency, ProvingOperation, ReplicaTable};
 pub use costs::{Cost, CostWithWarmup, DemandedHosts, PointCost};
 pub use outages::{
     Disturbance, DisturbanceKind, Fault, MemberFigures, MemberOutage, OperatorAction, Outage, OutageDistribution,

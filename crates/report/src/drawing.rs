@@ -4,6 +4,7 @@
 pub mod axis;
 pub mod bar_rows;
 pub mod chart;
+pub mod operation_lanes;
 pub mod path;
 pub mod render;
 

@@ -8,9 +8,9 @@ use experiment::plan::{self, Load, Plan, Target, TargetKind};
 use record::environment::Environment;
 use record::events::{Ending, Event, What};
 use record::results::{
-    Claim, Comparison, Consistency, CostWithWarmup, DemandedHosts, Disturbance, Fault, FieldCheck, Generator, Holds,
-    Host, Operation, OperationChecks, Outage, OutageDistribution, Outcomes, PointCost, Quantiles, Requirement, Results,
-    Spread, Throughput, Trial, Trust, Verdict, WithWarmup,
+    Claim, Comparison, Consistency, ConsistencyProof, CostWithWarmup, DemandedHosts, Disturbance, Fault, FieldCheck,
+    Generator, Holds, Host, Operation, OperationChecks, Outage, OutageDistribution, Outcomes, PointCost,
+    ProvingOperation, Quantiles, Requirement, Results, Spread, Throughput, Trial, Trust, Verdict, WithWarmup,
 };
 use record::rows::{GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::{Value, json};
@@ -145,6 +145,49 @@ fn trial(planned: &plan::Trial) -> Trial {
             ..Generator::default()
         },
         ..Trial::default()
+    }
+}
+
+/// Returns checks of a register that answered a read with an overwritten value.
+pub fn violated() -> Consistency {
+    let operation = |agent: u32, did: &str, start_s: f64, end_s: Option<f64>| ProvingOperation {
+        agent: Some(agent),
+        did: did.to_owned(),
+        start_s,
+        end_s,
+    };
+    let operations = vec![
+        operation(7, "wrote \"7-1\"", 14.912_301, Some(14.912_904)),
+        operation(3, "replaced \"7-1\" by \"3-1\"", 14.990_117, Some(14.990_777)),
+        operation(12, "read \"3-1\"", 14.990_502, Some(14.991_004)),
+        operation(7, "wrote \"7-2\"", 14.990_6, None),
+        operation(3, "read \"7-1\"", 16.204_331, Some(16.204_902)),
+    ];
+    let proof = ConsistencyProof {
+        guarantee: "linearizable".to_owned(),
+        key: "s/k-7".to_owned(),
+        explanation:
+            "operation 1 ended with \"7-1\" before operation 2 on \"3-1\" started, and operation 3 ended with \"3-1\" \
+                      before operation 5 on \"7-1\" started: neither value can come first"
+                .to_owned(),
+        operations: operations.clone(),
+        left_out: 0,
+    };
+    let own = ConsistencyProof {
+        guarantee: "read your writes".to_owned(),
+        explanation: "operation 2 returned \"7-1\", but operation 1 of the same client had written the newer \"3-1\""
+            .to_owned(),
+        operations: [1, 4].map(|place| operations[place].clone()).to_vec(),
+        ..proof.clone()
+    };
+    Consistency {
+        linearizable: "no".to_owned(),
+        linearizable_checked: Some(40),
+        not_linearizable: Some(1),
+        not_read_your_writes: Some(1),
+        not_monotonic_reads: Some(0),
+        proofs: vec![proof, own],
+        ..Consistency::default()
     }
 }
 

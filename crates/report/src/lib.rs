@@ -12,6 +12,7 @@ mod failed_checks;
 mod junit;
 mod markdown;
 mod page;
+mod proofs;
 mod run_charts;
 pub mod selfcheck;
 mod series;
@@ -289,8 +290,10 @@ mod tests {
     fn look() {
         let to = PathBuf::from(std::env::var_os("PAGES").expect("PAGES"));
         let write = |name: &str, page: String| std::fs::write(to.join(name), page).unwrap();
-        let (plan, results) = example::one_crash();
+        let (plan, mut results) = example::one_crash();
         write("crash.html", page(&input(&results, &plan, 30)).unwrap());
+        results.trials[0].consistency = example::violated();
+        write("violated.html", page(&input(&results, &plan, 30)).unwrap());
         let (plan, results) = example::policies();
         write("policies.html", page(&input(&results, &plan, 30)).unwrap());
         let folder = golden();

@@ -15,6 +15,7 @@ use text::{Tone, distinct, numbers, visible};
 use crate::charts::{self, TrialChart, TrialView};
 use crate::drawing::bar_rows::{self, BarRows};
 use crate::drawing::chart::Chart;
+use crate::drawing::operation_lanes::{self, OperationLanes};
 use crate::drawing::render::{self, Drawn};
 use crate::drawing::{escaped, json_in_script};
 use crate::sweep_charts::SweepChart;
@@ -22,7 +23,7 @@ use crate::tables::{
     Table, TableOf, comparison, demand, generators, hosts, operations, outages, programs, steps, sweeps,
     target_metrics, trust_word, verdicts,
 };
-use crate::{Error, ReportInput, run_charts, sweep_charts, words};
+use crate::{Error, ReportInput, proofs, run_charts, sweep_charts, words};
 
 const TEMPLATES: [(&str, &str); 11] = [
     ("chart.html", include_str!("page/chart.html")),
@@ -48,6 +49,8 @@ enum Part {
     /// Charts over the swept values.
     Sweep(&'static [SweepChart]),
     Bars(fn(&ReportInput) -> Option<BarRows>),
+    /// Drawings of operations by client.
+    Lanes(fn(&ReportInput) -> Vec<OperationLanes>),
     /// Charts of every trial, in three lists: on the first screen, small, and folded.
     Trials([&'static [TrialChart]; 3]),
     /// Files of the run folder, and the command that runs the experiment again.
@@ -115,6 +118,7 @@ const PAGE: &[PageSection] = &[
             Part::Table(operations::failed_checks),
             Part::Table(operations::examples),
             Part::Table(verdicts::consistency),
+            Part::Lanes(proofs::proofs),
             Part::Table(verdicts::claims),
             Part::Table(verdicts::requirements),
         ],
@@ -407,6 +411,11 @@ impl FilledCharts<'_> {
                 let drawn = of(input).map(|bars| bar_rows::drawn(&bars));
                 let drawn = drawn.map(|drawn| self.chart(&drawn, false)).transpose()?;
                 drawn.map(|drawn| format!("<section class=\"block bars\">\n{drawn}\n</section>"))
+            }
+            Part::Lanes(of) => {
+                let drawn = of(input).into_iter().map(|lanes| self.chart(&operation_lanes::drawn(&lanes), false));
+                let drawn = drawn.collect::<Result<Vec<_>, _>>()?.join("\n");
+                (!drawn.is_empty()).then(|| format!("<section class=\"block bars\">\n{drawn}\n</section>"))
             }
             Part::Trials(_) if input.trials.is_empty() => None,
             Part::Trials(kinds) => Some(self.trials(kinds, input)?),

@@ -40,6 +40,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "fleet",
             "import",
             "lab",
+            "linearizability",
             "linux",
             "load",
             "record",

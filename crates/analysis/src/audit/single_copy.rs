@@ -8,19 +8,18 @@
 //! key may have had it before its first operation. The read-back after the load does not count,
 //! because [`super::lost_writes`] judges it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use linearizability::{Linearizability, Settings, check};
+use record::results::ConsistencyProof;
 
-use linearizability::{Access, InitialValue, Linearizability, Operation, Settings, Status, check};
-use record::events::{By, HistoryEntry};
-
-use super::{EXAMPLES, shortened};
+use super::EXAMPLES;
+use super::proofs::{PROOFS, example, proof};
+use crate::client_history::{ClientHistory, KeyOperations};
 
 /// Largest number of configurations in the search for one key.
 const SEARCH_LIMIT: usize = 10_000;
-const NS_PER_S: f64 = 1e9;
 
 /// Result of the check.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct SingleCopyCheck {
     /// Number of keys that were checked.
     pub keys: u64,
@@ -28,8 +27,20 @@ pub(super) struct SingleCopyCheck {
     pub violated: u64,
     /// Number of checked keys without a verdict.
     pub undecided: u64,
-    /// The operations that prove a violation, for the first few keys.
+    /// The operations that prove a violation, for the first few keys, in words.
     pub examples: Vec<String>,
+    /// The same proofs, to draw.
+    pub proofs: Vec<ConsistencyProof>,
+}
+
+/// Checks each key of a history. Returns `None` if no key can be checked.
+pub(super) fn single_copy(history: &ClientHistory<'_>, clock_error_ns: i64) -> Option<SingleCopyCheck> {
+    let settings = Settings { clock_error_ns, search_limit: SEARCH_LIMIT, ..Settings::default() };
+    let mut found = SingleCopyCheck::default();
+    for key in history.keys.iter().filter(|key| key.is_checkable()) {
+        found.add(history, key, settings);
+    }
+    (found.keys > 0).then_some(found)
 }
 
 impl SingleCopyCheck {
@@ -41,178 +52,30 @@ impl SingleCopyCheck {
             _ => "no",
         }
     }
-}
 
-/// Operations on one key, with their lines in the history.
-#[derive(Debug, Default)]
-struct KeyOperations<'a> {
-    lines: Vec<&'a HistoryEntry>,
-    operations: Vec<Operation>,
-    /// Whether something about the key is not known.
-    is_left_out: bool,
-}
-
-/// Checks each key of a history. Returns `None` if no key can be checked.
-pub(super) fn single_copy(history: &[HistoryEntry], clock_error_s: f64) -> Option<SingleCopyCheck> {
-    let emptied: BTreeSet<&str> =
-        history.iter().filter(|line| line.effect == "remove_all").map(|line| line.space.as_str()).collect();
-    let mut values = HashMap::new();
-    let mut keys: HashMap<(&str, &str), KeyOperations<'_>> = HashMap::new();
-    let mut names = Vec::new();
-    let in_load = history.iter().filter(|line| line.by != By::Audit && !emptied.contains(line.space.as_str()));
-    for line in in_load {
-        let name = (line.space.as_str(), line.key.as_str());
-        let key = keys.entry(name).or_insert_with(|| {
-            names.push(name);
-            KeyOperations::default()
-        });
-        match operation(line, &mut values) {
-            Some(Ok(operation)) => {
-                key.lines.push(line);
-                key.operations.push(operation);
-            }
-            Some(Err(Untold)) => key.is_left_out = true,
-            None => {}
-        }
-    }
-    let settings = Settings {
-        clock_error_ns: (clock_error_s * NS_PER_S).ceil() as i64,
-        search_limit: SEARCH_LIMIT,
-        ..Settings::default()
-    };
-    let mut found = SingleCopyCheck::default();
-    for name in names {
-        let key = &keys[&name];
-        if key.is_checkable() {
-            found.add(name, key, settings);
-        }
-    }
-    (found.keys > 0).then_some(found)
-}
-
-/// Reason to leave a key out: its history does not tell the start or the value of an operation.
-struct Untold;
-
-/// Returns the operation of a line, or `None` if it had no effect and saw nothing.
-fn operation<'a>(line: &'a HistoryEntry, values: &mut HashMap<&'a str, u64>) -> Option<Result<Operation, Untold>> {
-    let status = match (line.applied, line.equal) {
-        (Some(true), _) => Status::Applied,
-        // A compare-and-set that says what it found is a read of that value.
-        (Some(false), Some(false)) if line.found.is_some() => Status::Applied,
-        (Some(false), Some(false)) => Status::Unequal,
-        (Some(false), _) => return None,
-        (None, _) if line.effect == "read" => return None,
-        (None, _) => Status::Unknown,
-    };
-    let Some(start_s) = line.start_s else { return Some(Err(Untold)) };
-    let mut number = |value: &'a Option<String>| {
-        let next = values.len() as u64;
-        value.as_deref().map(|value| *values.entry(value).or_insert(next))
-    };
-    let access = match (line.effect.as_str(), number(&line.value)) {
-        ("cas", _) if line.applied == Some(false) && line.found.is_some() => {
-            Access::Read { value: number(&line.found) }
-        }
-        ("cas", Some(to)) => Access::CompareAndSet { from: number(&line.from), to: Some(to) },
-        ("read", value) => Access::Read { value },
-        ("write", Some(value)) => Access::Write { value },
-        ("remove", _) => Access::Delete,
-        _ => return Some(Err(Untold)),
-    };
-    let end_ns = (status != Status::Unknown).then_some((line.at_s * NS_PER_S) as i64);
-    Some(Ok(Operation {
-        process: line.agent.unwrap_or(0),
-        key: 0,
-        start_ns: (start_s * NS_PER_S) as i64,
-        end_ns,
-        access,
-        status,
-        version: line.version,
-    }))
-}
-
-impl KeyOperations<'_> {
-    fn is_checkable(&self) -> bool {
-        let has = |wanted: fn(&Access) -> bool| self.operations.iter().any(|operation| wanted(&operation.access));
-        !self.is_left_out
-            && has(|access| matches!(access, Access::Read { .. } | Access::CompareAndSet { .. }))
-            && has(|access| !matches!(access, Access::Read { .. }))
-    }
-
-    /// Returns the value before the first operation: one that nobody wrote if clients saw any, and
-    /// else none. A history that some other value explains is also explained by none.
-    fn initial(&self) -> InitialValue {
-        let written: HashSet<u64> = self
-            .operations
-            .iter()
-            .filter_map(|operation| match operation.access {
-                Access::Write { value } => Some(value),
-                Access::CompareAndSet { to, .. } => to,
-                _ => None,
-            })
-            .collect();
-        let is_older = |operation: &Operation| match (operation.access, operation.status) {
-            (Access::Read { value }, _) | (Access::CompareAndSet { from: value, .. }, Status::Applied) => {
-                value.is_some_and(|value| !written.contains(&value))
-            }
-            _ => false,
-        };
-        if self.operations.iter().any(is_older) { InitialValue::Unknown } else { InitialValue::Absent }
-    }
-}
-
-impl SingleCopyCheck {
-    fn add(&mut self, (space, key): (&str, &str), history: &KeyOperations<'_>, settings: Settings) {
+    fn add(&mut self, history: &ClientHistory<'_>, key: &KeyOperations<'_>, settings: Settings) {
         self.keys += 1;
-        let settings = Settings { initial: history.initial(), ..settings };
-        let Some(judged) = check(&history.operations, settings).into_iter().next() else { return };
+        let settings = Settings { initial: key.initial(), ..settings };
+        let Some(judged) = check(&key.operations, settings).into_iter().next() else { return };
         match judged.verdict {
             Linearizability::Linearizable => {}
             Linearizability::Unknown { .. } => self.undecided += 1,
-            Linearizability::Violation(proof) => {
+            Linearizability::Violation(found) => {
                 self.violated += 1;
                 if self.examples.len() < EXAMPLES {
-                    let mut lines: Vec<&HistoryEntry> = proof.core.iter().map(|place| history.lines[*place]).collect();
-                    let start_s = |line: &HistoryEntry| line.start_s.unwrap_or(line.at_s);
-                    lines.sort_by(|one, other| start_s(one).total_cmp(&start_s(other)));
-                    let told: Vec<String> = lines.into_iter().map(in_words).collect();
-                    let named = if space.is_empty() { key.to_owned() } else { format!("{space}/{key}") };
-                    self.examples.push(format!("{named}: {}", told.join(", then ")));
+                    self.examples.push(example(key, &found));
+                }
+                if self.proofs.len() < PROOFS {
+                    self.proofs.push(proof("linearizable", history, key, &found));
                 }
             }
         }
     }
 }
 
-/// Says who did what, and when.
-fn in_words(line: &HistoryEntry) -> String {
-    let who = line.agent.map_or_else(|| "the preparation".to_owned(), |agent| format!("agent {agent}"));
-    let quoted = |value: &Option<String>| value.as_deref().map(|value| format!("\"{}\"", shortened(value)));
-    let value = quoted(&line.value);
-    let what = match (line.effect.as_str(), value) {
-        ("read", Some(value)) => format!("read {value}"),
-        ("read", None) => "found nothing".to_owned(),
-        ("write", value) => format!("wrote {}", value.unwrap_or_default()),
-        ("cas", value) => {
-            let from = quoted(&line.from).unwrap_or_else(|| "nothing".to_owned());
-            match (line.applied, quoted(&line.found)) {
-                (Some(false), Some(found)) => format!("expected {from} and found {found}"),
-                (Some(false), None) => format!("did not find {from}"),
-                _ => format!("replaced {from} by {}", value.unwrap_or_default()),
-            }
-        }
-        _ => "removed it".to_owned(),
-    };
-    let start_s = line.start_s.unwrap_or(line.at_s);
-    match line.applied {
-        Some(_) => format!("{who} {what} ({start_s:.6} to {:.6} s)", line.at_s),
-        None => format!("{who} {what} (from {start_s:.6} s, result unknown)"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use record::events::Outcome;
+    use record::events::{By, HistoryEntry, Outcome};
 
     use super::*;
 
@@ -246,7 +109,11 @@ mod tests {
     fn checked(others: impl IntoIterator<Item = HistoryEntry>) -> SingleCopyCheck {
         let mut history = written();
         history.extend(others);
-        single_copy(&history, 0.0).unwrap()
+        judged(&history, 0.0).unwrap()
+    }
+
+    fn judged(history: &[HistoryEntry], clock_error_s: f64) -> Option<SingleCopyCheck> {
+        single_copy(&ClientHistory::of(history), (clock_error_s * 1e9) as i64)
     }
 
     #[test]
@@ -264,6 +131,25 @@ mod tests {
             found.examples,
             ["s/k: agent 1 wrote \"a\" (1.000000 to 2.000000 s), then agent 1 wrote \"b\" (3.000000 to 4.000000 s), \
               then agent 2 read \"a\" (5.000000 to 6.000000 s)"]
+        );
+    }
+
+    #[test]
+    fn a_proof_names_its_operations_by_number() {
+        let found = checked([line(2, "read", Some("b"), [5.0, 6.0]), line(2, "read", Some("a"), [7.0, 8.0])]);
+        let [proof] = found.proofs.as_slice() else { panic!("{:?}", found.proofs) };
+        assert_eq!((proof.guarantee.as_str(), proof.key.as_str()), ("linearizable", "s/k"));
+        let told: Vec<_> = proof.operations.iter().map(|one| (one.agent, one.did.as_str(), one.end_s)).collect();
+        let expected = [
+            (Some(1), "wrote \"a\"", Some(2.0)),
+            (Some(1), "wrote \"b\"", Some(4.0)),
+            (Some(2), "read \"a\"", Some(8.0)),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(
+            proof.explanation,
+            "operation 1 ended with \"a\" before operation 2 on \"b\" started, and operation 2 ended with \"b\" before \
+             operation 3 on \"a\" started: neither value can come first"
         );
     }
 
@@ -306,11 +192,11 @@ mod tests {
     fn compare_and_sets_alone_make_a_key_checkable() {
         let created = swap(None, true, [1.0, 2.0]);
         let twice = HistoryEntry { value: Some("d".to_owned()), ..swap(None, true, [3.0, 4.0]) };
-        let found = single_copy(&[created.clone(), twice], 0.0).unwrap();
+        let found = judged(&[created.clone(), twice], 0.0).unwrap();
         assert_eq!((found.verdict(), found.keys), ("no", 1), "both found the key absent");
         assert!(found.examples[0].contains("agent 3 replaced nothing by \"d\""), "{:?}", found.examples);
         let other = HistoryEntry { found: Some("c".to_owned()), ..swap(None, false, [3.0, 4.0]) };
-        assert_eq!(single_copy(&[created, other.clone()], 0.0).unwrap().verdict(), "yes");
+        assert_eq!(judged(&[created, other.clone()], 0.0).unwrap().verdict(), "yes");
         let never = HistoryEntry { found: Some("x".to_owned()), ..other };
         assert_eq!(checked([never]).verdict(), "no", "what it found counts as read");
     }
@@ -322,7 +208,7 @@ mod tests {
             let read = |value, version, times| HistoryEntry { version, ..line(2, "read", Some(value), times) };
             let writes = [write("a", first), write("b", second)];
             let reads = [read("a", first, [6.0, 7.0]), read("a", first, [8.0, 9.0])];
-            single_copy(&[writes, reads].concat(), 0.0).unwrap().verdict()
+            judged(&[writes, reads].concat(), 0.0).unwrap().verdict()
         };
         assert_eq!(versions(None, None), "yes", "the writes overlap");
         assert_eq!(versions(Some(8), Some(7)), "yes");
@@ -339,8 +225,8 @@ mod tests {
     fn clock_errors_excuse_what_they_can_explain() {
         let mut history = written();
         history.push(line(2, "read", Some("a"), [4.1, 4.2]));
-        assert_eq!(single_copy(&history, 0.01).unwrap().verdict(), "no");
-        assert_eq!(single_copy(&history, 0.1).unwrap().verdict(), "yes");
+        assert_eq!(judged(&history, 0.01).unwrap().verdict(), "no");
+        assert_eq!(judged(&history, 0.1).unwrap().verdict(), "yes");
     }
 
     #[test]
@@ -364,11 +250,11 @@ mod tests {
 
     #[test]
     fn keys_without_starts_values_or_reads_are_left_out() {
-        assert_eq!(single_copy(&written(), 0.0), None, "nobody read");
+        assert_eq!(judged(&written(), 0.0), None, "nobody read");
         let read = line(2, "read", Some("a"), [5.0, 6.0]);
         let older = HistoryEntry { start_s: None, ..read.clone() };
-        assert_eq!(single_copy(&[written(), vec![older]].concat(), 0.0), None, "a record of an older version");
+        assert_eq!(judged(&[written(), vec![older]].concat(), 0.0), None, "a record of an older version");
         let emptied = HistoryEntry { key: String::new(), ..line(1, "remove_all", None, [4.5, 4.6]) };
-        assert_eq!(single_copy(&[written(), vec![emptied, read]].concat(), 0.0), None, "the space was emptied");
+        assert_eq!(judged(&[written(), vec![emptied, read]].concat(), 0.0), None, "the space was emptied");
     }
 }

@@ -1,5 +1,5 @@
 //! `plimsoll export`: writes the figures of runs for other programs, as CSV, Parquet or
-//! OpenMetrics, for each second or with a row for each trial.
+//! OpenMetrics, for each second or with a row for each trial; or a history for other checkers.
 
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use crate::exit::{Exit, Failure};
 use crate::named_files::{NamedFile, cannot_write};
 use crate::{cli, output};
 
+mod client_history;
 mod csv_table;
 mod openmetrics;
 mod parquet;
@@ -36,6 +37,11 @@ pub fn run(arguments: &cli::Export) -> Result<Exit, Failure> {
     let mut folders: Vec<RunFolder> = Vec::new();
     for path in &arguments.folders {
         folders.extend(found(path)?);
+    }
+    if let Some(format) = arguments.history {
+        out.write(&client_history::exported(format, &folders, arguments)?)?;
+        out.end()?;
+        return Ok(Exit::Well);
     }
     if arguments.csv && !arguments.trials {
         out.write(&csv_table::header_of_seconds()?)?;

@@ -6,6 +6,8 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
+use linearizability::{Edn, Linearizability, Settings, check, operations_from_edn};
+
 use crate::hit::echo;
 use crate::sandbox::{Sandbox, json, number, root, until};
 
@@ -61,6 +63,45 @@ fn csv_of_trials_matches_the_results() {
             assert_eq!(row[column].parse::<f64>().unwrap(), number(trial, pointer), "{column}");
         }
     }
+}
+
+/// A register of three clients. The last read returns a value that was overwritten.
+const REGISTER: &str = r#"{"at_s":1.0,"start_s":0.5,"by":"load","agent":1,"effect":"write","space":"s","key":"r","value":"a","outcome":"ok","applied":true}
+{"at_s":2.0,"start_s":1.5,"by":"load","agent":2,"effect":"cas","space":"s","key":"r","value":"b","from":"a","equal":true,"version":7,"outcome":"ok","applied":true}
+{"at_s":2.1,"start_s":1.6,"by":"load","agent":3,"effect":"cas","space":"s","key":"r","value":"c","from":"x","equal":false,"outcome":"failed","applied":false}
+{"at_s":9.0,"start_s":2.5,"by":"load","agent":1,"effect":"write","space":"s","key":"r","value":"d","outcome":"timeout","applied":null}
+{"at_s":3.0,"start_s":2.6,"by":"load","agent":1,"effect":"read","space":"s","key":"r","value":"a","outcome":"ok","applied":true}
+{"at_s":3.0,"start_s":2.6,"by":"load","agent":1,"effect":"read","space":"s","key":"alone","value":null,"outcome":"ok","applied":true}
+"#;
+
+#[test]
+fn histories_are_read_back_by_the_checkers_formats() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.path().join("run");
+    fs::create_dir_all(run.join("trials/001")).unwrap();
+    fs::create_dir_all(run.join("trials/002")).unwrap();
+    fs::copy(root().join(GOLDEN).join("plan.json"), run.join("plan.json")).unwrap();
+    fs::write(run.join("trials/001/history.jsonl"), REGISTER).unwrap();
+    let run = run.to_str().unwrap();
+    let export = |more: &[&str]| sandbox.play(&[&["export", run, "--history"], more].concat());
+    let verdicts = |text: &str| {
+        let operations = operations_from_edn(text, false).unwrap();
+        let settings = Settings { brief_proofs: true, ..Settings::default() };
+        (operations.len(), check(&operations, settings).into_iter().map(|key| key.verdict).collect::<Vec<_>>())
+    };
+    let (operations, found) = verdicts(&export(&["jepsen", "--trial", "001"]).exits(0).stdout);
+    assert!(operations == 5 && matches!(found.as_slice(), [Linearizability::Violation(_)]), "{found:?}");
+    let elle = export(&["elle", "--key", "s/r", "--trial", "001"]).exits(0).stdout;
+    let events = Edn::read_all(&elle).unwrap();
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event.get("type")?.as_str()).collect();
+    let count = |kind: &str| kinds.iter().filter(|known| **known == kind).count();
+    assert_eq!(["invoke", "ok", "fail", "info"].map(count), [5, 3, 1, 1]);
+    let porcupine = export(&["porcupine", "--trial", "001"]).exits(0).stdout;
+    assert!(porcupine.starts_with("INFO  jepsen.util - 1\t:invoke\t:write\t0\n"), "{porcupine}");
+    assert_eq!(porcupine.lines().count(), 10);
+    export(&["jepsen", "--trial", "001", "--key", "s/x"]).exits(2).says(&["no audited key `s/x`"]);
+    export(&["jepsen", "--trial", "009"]).exits(2).says(&["no trial 009"]);
+    export(&["jepsen"]).exits(2).says(&["there are 2"]);
 }
 
 /// Parses the format as far as this test needs: each family in one piece, rising times, and the end

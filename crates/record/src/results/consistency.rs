@@ -55,6 +55,44 @@ pub struct Consistency {
     pub linearizable_unknown: Option<u64>,
     /// The operations that prove it, for the first few keys.
     pub not_linearizable_examples: Vec<String>,
+    /// Reads of these keys that returned an older value than the same client's last write.
+    pub not_read_your_writes: Option<u64>,
+    /// Reads of these keys that returned an older value than an earlier read of the same client.
+    pub not_monotonic_reads: Option<u64>,
+    /// Operations that prove that one of these guarantees is broken, for the first few keys.
+    #[schemars(extend("x-figures" = false))]
+    pub proofs: Vec<ConsistencyProof>,
+}
+
+/// Operations on one key that contradict a guarantee.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ConsistencyProof {
+    /// The guarantee: `linearizable`, `read your writes` or `monotonic reads`.
+    pub guarantee: String,
+    /// The key, as `space/key`.
+    pub key: String,
+    /// Reason why the operations fit no order. Operations have their numbers, from 1.
+    pub explanation: String,
+    /// The operations, by start.
+    pub operations: Vec<ProvingOperation>,
+    /// Number of further operations of the proof, which are not listed.
+    pub left_out: u64,
+}
+
+/// An operation of a proof.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProvingOperation {
+    /// Number of the agent. Null for the preparation.
+    pub agent: Option<u32>,
+    /// Description of what it did and saw: `wrote "a"`, `found nothing`.
+    pub did: String,
+    /// Start, seconds since load start.
+    pub start_s: f64,
+    /// End, seconds since load start. Null if the outcome is unknown: the operation may have taken
+    /// effect at any later time.
+    pub end_s: Option<f64>,
 }
 
 /// A member's table after the load.

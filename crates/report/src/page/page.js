@@ -420,6 +420,8 @@
       chart.rows.forEach((name, index) => {
         rows.push([name, ...chart.columns.flatMap((column) => parts.map((part) => column[part][index]))]);
       });
+    } else if (chart.cells) {
+      rows.push(...chart.cells);
     } else {
       const moments = momentsOf(chart);
       const all = [...new Set(moments.flat())].sort((a, b) => a - b);

@@ -78,6 +78,18 @@ const FIGURES: &[VerdictColumn] = &[
         is_known: |trial| !["", NOT_CHECKED].contains(&trial.consistency.linearizable.as_str()),
         cell: |group, _| linearizable(group),
     },
+    VerdictColumn {
+        head: "missed own writes",
+        explained: "reads that returned an older value than the same client's last write",
+        is_known: |trial| trial.consistency.not_read_your_writes.is_some(),
+        cell: |group, _| count(group, |trial| trial.consistency.not_read_your_writes, true),
+    },
+    VerdictColumn {
+        head: "reads went back",
+        explained: "reads that returned an older value than an earlier read of the same client",
+        is_known: |trial| trial.consistency.not_monotonic_reads.is_some(),
+        cell: |group, _| count(group, |trial| trial.consistency.not_monotonic_reads, true),
+    },
 ];
 
 /// Returns a trial's examples.

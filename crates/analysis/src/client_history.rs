@@ -1,0 +1,158 @@
+//! Operations of clients on audited keys, by key, as the crate `linearizability` reads them.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use linearizability::{Access, InitialValue, Operation, Status};
+use record::events::{By, HistoryEntry};
+
+const NS_PER_S: f64 = 1e9;
+
+/// Operations of a load and its preparation. Keys of spaces that were emptied as a whole are left
+/// out, and so is the read-back after the load.
+#[derive(Debug, Default)]
+pub struct ClientHistory<'a> {
+    /// Keys in the order in which they occur.
+    pub keys: Vec<KeyOperations<'a>>,
+    /// Texts of the values. Operations refer to them by their index.
+    pub values: Vec<&'a str>,
+}
+
+/// Operations on one key, with their lines in the history.
+#[derive(Debug, Default)]
+pub struct KeyOperations<'a> {
+    pub space: &'a str,
+    pub key: &'a str,
+    pub lines: Vec<&'a HistoryEntry>,
+    /// Operations, one for each line. Each has the key's index as its key.
+    pub operations: Vec<Operation>,
+    /// Whether something about the key is not known.
+    is_left_out: bool,
+}
+
+/// Numbers of texts.
+#[derive(Debug, Default)]
+struct ValueNumbers<'a> {
+    numbers: HashMap<&'a str, u64>,
+    values: Vec<&'a str>,
+}
+
+impl<'a> ValueNumbers<'a> {
+    fn of(&mut self, value: Option<&'a str>) -> Option<u64> {
+        let Self { numbers, values } = self;
+        value.map(|value| {
+            *numbers.entry(value).or_insert_with(|| {
+                values.push(value);
+                values.len() as u64 - 1
+            })
+        })
+    }
+}
+
+impl<'a> ClientHistory<'a> {
+    /// Groups the lines of a history by key.
+    #[must_use]
+    pub fn of(history: &'a [HistoryEntry]) -> Self {
+        let emptied: BTreeSet<&str> =
+            history.iter().filter(|line| line.effect == "remove_all").map(|line| line.space.as_str()).collect();
+        let mut values = ValueNumbers::default();
+        let mut places: HashMap<(&str, &str), usize> = HashMap::new();
+        let mut keys: Vec<KeyOperations<'a>> = Vec::new();
+        let in_load = history.iter().filter(|line| line.by != By::Audit && !emptied.contains(line.space.as_str()));
+        for line in in_load {
+            let (space, key) = (line.space.as_str(), line.key.as_str());
+            let place = *places.entry((space, key)).or_insert_with(|| {
+                keys.push(KeyOperations { space, key, ..KeyOperations::default() });
+                keys.len() - 1
+            });
+            match operation(line, place, &mut values) {
+                Some(Ok(operation)) => {
+                    keys[place].lines.push(line);
+                    keys[place].operations.push(operation);
+                }
+                Some(Err(Untold)) => keys[place].is_left_out = true,
+                None => {}
+            }
+        }
+        Self { keys, values: values.values }
+    }
+}
+
+/// Reason to leave a key out: its history does not tell the start or the value of an operation.
+struct Untold;
+
+/// Returns the operation of a line, or `None` if it had no effect and saw nothing.
+fn operation<'a>(
+    line: &'a HistoryEntry,
+    key: usize,
+    values: &mut ValueNumbers<'a>,
+) -> Option<Result<Operation, Untold>> {
+    let status = match (line.applied, line.equal) {
+        (Some(true), _) => Status::Applied,
+        // A compare-and-set that says what it found is a read of that value.
+        (Some(false), Some(false)) if line.found.is_some() => Status::Applied,
+        (Some(false), Some(false)) => Status::Unequal,
+        (Some(false), _) => return None,
+        (None, _) if line.effect == "read" => return None,
+        (None, _) => Status::Unknown,
+    };
+    let Some(start_s) = line.start_s else { return Some(Err(Untold)) };
+    let access = match (line.effect.as_str(), values.of(line.value.as_deref())) {
+        ("cas", _) if line.applied == Some(false) && line.found.is_some() => {
+            Access::Read { value: values.of(line.found.as_deref()) }
+        }
+        ("cas", Some(to)) => Access::CompareAndSet { from: values.of(line.from.as_deref()), to: Some(to) },
+        ("read", value) => Access::Read { value },
+        ("write", Some(value)) => Access::Write { value },
+        ("remove", _) => Access::Delete,
+        _ => return Some(Err(Untold)),
+    };
+    let end_ns = (status != Status::Unknown).then_some((line.at_s * NS_PER_S) as i64);
+    Some(Ok(Operation {
+        process: line.agent.unwrap_or(0),
+        key: key as u64,
+        start_ns: (start_s * NS_PER_S) as i64,
+        end_ns,
+        access,
+        status,
+        version: line.version,
+    }))
+}
+
+impl KeyOperations<'_> {
+    /// Returns `space/key`, or the key alone without a space.
+    #[must_use]
+    pub fn name(&self) -> String {
+        if self.space.is_empty() { self.key.to_owned() } else { format!("{}/{}", self.space, self.key) }
+    }
+
+    /// Whether clients changed and saw the key, and the history has all that a check needs.
+    #[must_use]
+    pub fn is_checkable(&self) -> bool {
+        let has = |wanted: fn(&Access) -> bool| self.operations.iter().any(|operation| wanted(&operation.access));
+        !self.is_left_out
+            && has(|access| matches!(access, Access::Read { .. } | Access::CompareAndSet { .. }))
+            && has(|access| !matches!(access, Access::Read { .. }))
+    }
+
+    /// Returns the value before the first operation: one that nobody wrote if clients saw any, and
+    /// else none. A history that some other value explains is also explained by none.
+    #[must_use]
+    pub fn initial(&self) -> InitialValue {
+        let written: HashSet<u64> = self
+            .operations
+            .iter()
+            .filter_map(|operation| match operation.access {
+                Access::Write { value } => Some(value),
+                Access::CompareAndSet { to, .. } => to,
+                _ => None,
+            })
+            .collect();
+        let is_older = |operation: &Operation| match (operation.access, operation.status) {
+            (Access::Read { value }, _) | (Access::CompareAndSet { from: value, .. }, Status::Applied) => {
+                value.is_some_and(|value| !written.contains(&value))
+            }
+            _ => false,
+        };
+        if self.operations.iter().any(is_older) { InitialValue::Unknown } else { InitialValue::Absent }
+    }
+}
