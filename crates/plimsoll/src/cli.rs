@@ -628,6 +628,13 @@ pub struct Hit {
     /// Agents that share a connection, each with one request in flight [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub pipeline: Option<u32>,
+    /// Use HTTP/2: with TLS for an https URL, with prior knowledge for an http URL; --pipeline is
+    /// the number of streams on each connection
+    #[arg(long, conflicts_with_all = ["h2c", "unix_socket"])]
+    pub http2: bool,
+    /// Use HTTP/2 with prior knowledge, without TLS
+    #[arg(long, conflicts_with_all = ["unix_socket", "proxy"])]
+    pub h2c: bool,
     /// https: trust only the certificate authorities in this PEM file
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,

@@ -22,8 +22,8 @@ use streams::{StreamSlot, Upload};
 
 pub mod frames;
 pub mod hpack;
-mod huffman;
-mod session;
+pub mod huffman;
+pub mod session;
 mod streams;
 
 /// A protocol whose requests are streams of HTTP/2. It writes header blocks and bodies, and takes

@@ -1,15 +1,22 @@
 //! Nghttpd, an independent HTTP/2 server, under the engine.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use experiment::plan::{Connections, Load, Step, StreamEnd};
+use experiment::plan::{Connections, Load, Step, StreamEnd, Tls};
 use fixture::{TestDir, until};
-use load::LoadOrder;
-use load::client;
+use load::client::{self, CallError, Client};
+use load::{LoadOrder, TlsTrust};
+use wire::protocols::http2::testing::frame;
 
+use crate::secret::Authority;
 use crate::server::nobody;
-use crate::setting::{load, orders, pairs, play, step};
+use crate::setting::{LoadRun, load, orders, pairs, play, step};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -22,6 +29,17 @@ struct Nghttpd {
 
 impl Nghttpd {
     fn start(options: &[&str]) -> Self {
+        Self::start_by("http", &[&["--no-tls"], options].concat(), &[])
+    }
+
+    fn start_with_tls() -> Self {
+        let (certificate, key) = Authority::new().identity();
+        let folder = TestDir::new();
+        let files = [folder.write("key.pem", key), folder.write("certificate.pem", certificate)];
+        Self::start_by("https", &[], &files)
+    }
+
+    fn start_by(scheme: &str, options: &[&str], identity: &[PathBuf]) -> Self {
         let folder = TestDir::new();
         folder.write("small", "hello");
         folder.write("large", vec![b'x'; 3_000_000]);
@@ -30,21 +48,27 @@ impl Nghttpd {
         let address = nobody();
         let (_, port) = address.rsplit_once(':').unwrap();
         let process = Command::new("nghttpd")
-            .args(["--no-tls", "--address=127.0.0.1", "--htdocs"])
+            .args(["--address=127.0.0.1", "--htdocs"])
             .arg(&*folder)
             .arg(format!("--mime-types-file={}", types.display()))
             .args(options)
             .arg(port)
+            .args(identity)
             .stdout(Stdio::null())
             .spawn()
             .expect("needs nghttpd: scripts/need.sh nghttpd");
-        let server = Self { process, service: format!("http://{address}"), _folder: folder };
-        until("nghttpd listens", || client::connect("http2", &server.service, PATIENCE).is_ok());
+        let server = Self { process, service: format!("{scheme}://{address}"), _folder: folder };
+        until("nghttpd listens", || server.connect().is_ok());
         server
     }
 
+    fn connect(&self) -> Result<Client, CallError> {
+        let trust = TlsTrust { tls: insecure(), ..TlsTrust::default() };
+        client::connect_trusting("http2", &self.service, &trust, PATIENCE)
+    }
+
     fn orders(&self, load: Load) -> LoadOrder {
-        LoadOrder { protocol: "http2".into(), ..orders(&self.service, load) }
+        LoadOrder { protocol: "http2".into(), tls: insecure(), ..orders(&self.service, load) }
     }
 }
 
@@ -55,15 +79,31 @@ impl Drop for Nghttpd {
     }
 }
 
+fn insecure() -> Tls {
+    Tls { insecure: true, ..Tls::default() }
+}
+
 /// Returns a load whose agents share a connection.
 fn shared(agents: u32, steps: Vec<Step>) -> Load {
     Load { connections: Connections { keep_alive: true, pipeline: agents }, ..load(agents, 0.3, steps) }
 }
 
+fn get() -> Step {
+    Step { expect: pairs(&["status=200", "body=hello", "header.content-length=5"]), ..step("get", &["path=/small"]) }
+}
+
+fn is_all_ok(run: &LoadRun) -> bool {
+    run.summary.ok > 8 && run.results().into_iter().eq(["ok"])
+}
+
+fn connects(run: &LoadRun) -> u64 {
+    run.intervals.iter().map(|interval| interval.generator.connects).sum()
+}
+
 #[test]
 fn answers_of_a_server_have_their_status_headers_and_body() {
-    let server = Nghttpd::start(&[]);
-    let mut client = client::connect("http2", &server.service, PATIENCE).unwrap();
+    let server = Nghttpd::start(&["--trailer=x-end: yes"]);
+    let mut client = server.connect().unwrap();
     for (path, status, body) in [("/small", "200", Some("hello")), ("/absent", "404", None), ("/small", "200", None)] {
         let answer = client.call("get", &pairs(&[&format!("path={path}")])).unwrap();
         assert_eq!((answer.ok, answer.status.as_str()), (status == "200", status), "{path}");
@@ -72,14 +112,93 @@ fn answers_of_a_server_have_their_status_headers_and_body() {
     }
     let large = client.call("get", &pairs(&["path=/large"])).unwrap();
     assert_eq!(large.field("body").unwrap().len(), 3_000_000);
+    let head = client.call("head", &pairs(&["path=/large"])).unwrap();
+    assert!(head.ok && head.field("body") == Some(b""), "{head:?}");
 }
 
 #[test]
 fn agents_share_a_connection() {
     let server = Nghttpd::start(&[]);
-    let step = Step { expect: pairs(&["body=hello", "header.content-length=5"]), ..step("get", &["path=/small"]) };
-    let run = play(server.orders(shared(16, vec![step])));
-    assert!(run.summary.ok > 50 && run.results().into_iter().eq(["ok"]), "{:?} {:?}", run.summary, run.results());
+    let run = play(server.orders(shared(64, vec![get()])));
+    assert!(is_all_ok(&run), "{:?} {:?}", run.summary, run.results());
+    assert_eq!(connects(&run), 1);
+}
+
+#[test]
+fn agents_share_a_connection_with_tls() {
+    let server = Nghttpd::start_with_tls();
+    let run = play(server.orders(shared(8, vec![get()])));
+    assert!(is_all_ok(&run), "{:?} {:?}", run.summary, run.results());
+    assert_eq!(connects(&run), 1);
+}
+
+#[test]
+fn a_stream_limit_is_waited_for() {
+    let server = Nghttpd::start(&["--max-concurrent-streams=2"]);
+    let run = play(server.orders(shared(16, vec![get()])));
+    assert!(is_all_ok(&run), "{:?} {:?}", run.summary, run.results());
+    assert_eq!(connects(&run), 1);
+}
+
+#[test]
+fn a_connection_for_each_request() {
+    let server = Nghttpd::start(&[]);
+    let mut load = load(2, 0.3, vec![get()]);
+    load.connections.keep_alive = false;
+    let run = play(server.orders(load));
+    assert!(is_all_ok(&run), "{:?} {:?}", run.summary, run.results());
+    assert!(connects(&run) >= run.summary.ok, "{}", connects(&run));
+}
+
+/// The server's windows of 64 KiB are smaller than the bodies.
+#[test]
+fn long_uploads_come_back() {
+    let server = Nghttpd::start(&["--echo-upload", "--window-bits=16", "--connection-window-bits=16"]);
+    let text: String = (0..1_000_000).map(|number: u32| char::from(b'a' + (number % 23) as u8)).collect();
+    let mut client = server.connect().unwrap();
+    for _ in 0..2 {
+        let answer = client.call("post", &pairs(&["path=/x", &format!("body={text}")])).unwrap();
+        assert!(answer.ok && answer.field("body") == Some(text.as_bytes()));
+    }
+    let body = format!("body={{agent}}-{{seq}}-{}", &text[..200_000]);
+    let post = Step { expect: pairs(&[&body]), ..step("post", &["path=/x", &body]) };
+    let run = play(server.orders(shared(8, vec![post])));
+    assert!(is_all_ok(&run), "{:?} {:?}", run.summary, run.results());
+    assert_eq!(connects(&run), 1);
+}
+
+#[test]
+fn an_answer_before_the_end_of_the_body_is_taken() {
+    let server = Nghttpd::start(&["--early-response", "--window-bits=16"]);
+    let post = Step { expect: pairs(&["body=hello"]), ..step("post", &["path=/small", "body={bytes:300000}"]) };
+    let run = play(server.orders(shared(4, vec![post])));
+    assert!(is_all_ok(&run), "{:?} {:?}", run.summary, run.results());
+}
+
+#[test]
+fn a_timeout_resets_the_stream_and_keeps_the_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let service = format!("http://{}", listener.local_addr().unwrap());
+    let resets = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&resets);
+    std::thread::Builder::new()
+        .spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            stream.write_all(&frame(4, 0, 0, b"")).unwrap();
+            let mut bytes = Vec::new();
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = stream.read(&mut buffer) {
+                bytes.extend_from_slice(&buffer[..count]);
+                counted.store(bytes.windows(5).filter(|window| window == b"\0\0\x04\x03\0").count(), Ordering::SeqCst);
+            }
+        })
+        .unwrap();
+    let mut load = shared(4, vec![step("get", &["path=/"])]);
+    load.timeout_s = 0.05;
+    let run = play(LoadOrder { protocol: "http2".into(), ..orders(&service, load) });
+    assert!(run.results().into_iter().eq(["timeout"]), "{:?}", run.results());
+    assert_eq!(connects(&run), 1);
+    until("all streams are reset", || resets.load(Ordering::SeqCst) as u64 == run.summary.timeout);
 }
 
 #[test]

@@ -36,7 +36,7 @@ const SOURCE: &str = "plimsoll hit --print";
 pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     let words = &curl_command::in_options(words)?;
     let known = catalog::known(None)?;
-    let protocol = spoken(&known, &words.url)?;
+    let protocol = spoken(words, &known)?;
     let mut asked = options::read(words, protocol).map_err(|wrong| refused(&wrong))?;
     if words.location {
         asked.place = redirects::followed(&asked, protocol)?;
@@ -77,12 +77,15 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     run::done(run::outcome(ending, &analyzed.results, words.accept), printed)
 }
 
-/// Returns the protocol of a URL: gRPC by its scheme, or else the protocol of web servers.
-fn spoken(known: &TargetCatalog, url: &str) -> Result<&'static Protocol, Failure> {
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+/// Returns the protocol of the requests: gRPC by the URL's scheme, HTTP/2 by its scheme or by an
+/// option, or else the protocol of web servers.
+fn spoken(words: &cli::Hit, known: &TargetCatalog) -> Result<&'static Protocol, Failure> {
+    let scheme = words.url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
     let by = |scheme: &str| known.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&scheme));
-    let found = by(&scheme).filter(|protocol| protocol.name == options::GRPC).or_else(|| by("http"));
-    found.ok_or_else(|| Failure::Ours("no protocol speaks http".to_owned()))
+    let is_http2 = words.http2 || words.h2c || options::is_http2(&words.url);
+    let usual = if is_http2 { "h2c" } else { "http" };
+    let found = by(&scheme).filter(|protocol| protocol.name == options::GRPC).or_else(|| by(usual));
+    found.ok_or_else(|| Failure::Ours(format!("no protocol speaks {usual}")))
 }
 
 /// Returns a failure that lists every invalid option with its remedy.
@@ -174,7 +177,7 @@ const FAILURES: [(&str, &str, &str); 9] = [
     ("tls: refused by the target: unknown CA", CERT.0, "a certificate that the server trusts: this one was refused"),
     ("tls: refused by the target: access denied", CERT.0, CERT.1),
     ("tls: refused by the target: unrecognised name", "--server-name NAME", "a name that the server recognises"),
-    ("tls: refused by the target: no application", "http://…", "a port for HTTP/1.1: this one may only accept HTTP/2"),
+    ("tls: refused by the target: no application", "--http2", "this port may only accept HTTP/2"),
     ("tls: handshake failed", "http://…", "if the server speaks no TLS at this port"),
 ];
 const CERT: (&str, &str) = ("--cert client.pem", "if the server requires a client certificate");
@@ -185,11 +188,12 @@ fn against_failures(trial: &Trial, words: &cli::Hit) -> Vec<(String, &'static st
     let mut happened: Vec<(&str, &str)> = Vec::new();
     for (start, option, why) in FAILURES {
         let has_happened = trial.attempt_results.keys().any(|result| result.starts_with(start));
-        if has_happened && !happened.contains(&(option, why)) {
+        let is_given = option == "--http2" && words.http2;
+        if has_happened && !is_given && !happened.contains(&(option, why)) {
             happened.push((option, why));
         }
     }
-    let is_clear = !words.url.to_ascii_lowercase().starts_with("https:");
+    let is_clear = !options::is_encrypted(&words.url);
     let may_be_tls =
         is_clear && trial.outcomes.ok == 0 && AS_BY_TLS.iter().any(|how| trial.attempt_results.contains_key(*how));
     let by_tls = may_be_tls.then(|| ("https://…".to_owned(), "if the server speaks TLS at this port"));
@@ -317,7 +321,7 @@ mod tests {
 
     fn read(options: &[&str]) -> Result<HitOptions, Vec<OptionProblem>> {
         let words = words(options);
-        options::read(&words, spoken(&catalog::known(None).unwrap(), &words.url).unwrap())
+        options::read(&words, spoken(&words, &catalog::known(None).unwrap()).unwrap())
     }
 
     /// Returns the experiment of these options, which has a plan.

@@ -96,13 +96,13 @@ fn escaped(text: &str) -> String {
 
 /// Returns the remedy for a request without a valid answer. `received` has the bytes that came.
 pub fn remedy(service: &str, why: &str, received: &[u8]) -> &'static str {
-    let is_tls = service.starts_with("https:");
+    let is_tls = super::options::is_encrypted(service);
     if why.contains("lookup address") {
         lab::UNKNOWN_NAME
     } else if super::options::is_grpc(service) && (why.contains("HTTP/2") || why.contains("cannot learn")) {
         "give the port of the gRPC server, grpcs:// if it uses TLS, and --proto if it has no server reflection"
     } else if why.contains("HTTP/2") || why.contains("no application protocol") {
-        "use a port or a proxy that speaks HTTP/1.1"
+        if super::options::is_http2(service) { "leave out --http2" } else { "add --http2" }
     } else if why.contains("the proxy opened no tunnel") {
         "allow this machine in the proxy, or connect without the proxy"
     } else if received.starts_with(b"HTTP/1.") {

@@ -114,6 +114,7 @@ const TIME_OF_COUNT: &str = "10m";
 pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<OptionProblem>> {
     let mut wrong = Vec::new();
     let place = place(&words.url, protocol.schemes).map_err(|refused| wrong.push(refused)).ok();
+    wrong.extend(place.as_ref().and_then(|place| prior_knowledge(words, place)));
     let body = words.body.as_deref().and_then(|body| self::body(body).map_err(|refused| wrong.push(refused)).ok());
     wrong.extend(duration_as_body(words));
     wrong.extend(not_of_grpc(words, protocol, place.as_ref()));
@@ -531,6 +532,36 @@ impl HitTarget {
 /// Scheme that is assumed for a URL without a scheme.
 const USUAL: &str = "http";
 
+/// Schemes of HTTP/2.
+const HTTP2_CLEAR: &str = "h2c";
+const HTTP2_BY_TLS: &str = "h2";
+
+fn scheme_of(url: &str) -> String {
+    url.split_once("://").map_or_else(String::new, |(scheme, _)| scheme.to_ascii_lowercase())
+}
+
+/// Whether the URL's scheme is one of HTTP/2.
+pub fn is_http2(url: &str) -> bool {
+    [HTTP2_CLEAR, HTTP2_BY_TLS].contains(&scheme_of(url).as_str())
+}
+
+/// Whether connections to the URL use TLS.
+pub fn is_encrypted(url: &str) -> bool {
+    ["grpcs", "https", HTTP2_BY_TLS].contains(&scheme_of(url).as_str())
+}
+
+/// Refuses `--h2c` for a URL with TLS, and `--proxy` for HTTP/2 without TLS.
+fn prior_knowledge(words: &cli::Hit, place: &HitTarget) -> Option<OptionProblem> {
+    let is_clear = scheme_of(&place.service) == HTTP2_CLEAR;
+    if words.h2c && !is_clear {
+        let what = format!("--h2c with {}: it is HTTP/2 without TLS", place.service);
+        return Some(OptionProblem::new(what, "write --http2 for an https URL"));
+    }
+    let proxy = words.proxy.as_ref().filter(|_| is_clear)?;
+    let what = format!("--proxy {}: HTTP/2 without TLS has no way through a forward proxy", without_login(proxy));
+    Some(OptionProblem::new(what, "write an https URL, or leave out --http2"))
+}
+
 /// Replaces the user and password in a URL by `…`.
 fn without_login(url: &str) -> String {
     let start = url.find("://").map_or(0, |at| at + 3);
@@ -550,7 +581,15 @@ pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
         return Err(bad("the URL contains blanks", "write %20 for a blank"));
     }
     let (scheme, rest) = url.split_once("://").unwrap_or((USUAL, url));
-    let scheme = scheme.to_ascii_lowercase();
+    let mut scheme = scheme.to_ascii_lowercase();
+    if schemes.contains(&HTTP2_CLEAR) {
+        // The protocol is HTTP/2, so only encryption depends on the scheme.
+        scheme = match scheme.as_str() {
+            "http" => HTTP2_CLEAR.to_owned(),
+            "https" => HTTP2_BY_TLS.to_owned(),
+            _ => scheme,
+        };
+    }
     if !schemes.contains(&scheme.as_str()) {
         let known: Vec<String> = schemes.iter().map(|known| format!("{known}://")).collect();
         let remedy = match authority::way_round(&scheme) {
@@ -678,9 +717,7 @@ fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionP
     let given: Vec<&str> = given.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
     // A redirect may lead to https.
     if let Some(place) = place
-        && !(given.is_empty()
-            || words.location
-            || ["https:", "grpcs:"].iter().any(|tls| place.service.starts_with(tls)))
+        && !(given.is_empty() || words.location || is_encrypted(&place.service))
     {
         wrong.push(OptionProblem::new(
             format!("{} without https: connections to {} are not encrypted", given.join(" and "), place.service),
