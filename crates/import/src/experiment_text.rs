@@ -124,7 +124,7 @@ impl ExperimentHead<'_> {
             text::toml_string(self.title),
             text::toml_string(self.service),
         );
-        if self.is_insecure && self.service.starts_with("https://") {
+        if self.is_insecure && ["https://", "h2://"].iter().any(|scheme| self.service.starts_with(scheme)) {
             text.push_str("tls = { insecure = true }\n");
         }
         text

@@ -33,7 +33,7 @@ impl WebAddress {
                 _ => ("http".to_owned(), url),
             },
         };
-        if scheme != "http" && scheme != "https" {
+        if !["http", "https", "h2", "h2c"].contains(&scheme.as_str()) {
             return Err(format!("{scheme}://"));
         }
         let rest = rest.split('#').next().unwrap_or_default();
@@ -45,7 +45,7 @@ impl WebAddress {
         if has_placeholder(host) {
             return Err("a host that is not known".to_owned());
         }
-        let usual = if scheme == "http" { ":80" } else { ":443" };
+        let usual = if ["http", "h2c"].contains(&scheme.as_str()) { ":80" } else { ":443" };
         let host = host.strip_suffix(usual).unwrap_or(host).trim_end_matches(':').to_ascii_lowercase();
         authority::check(&host).map_err(|problem| problem.what.to_owned())?;
         if host.bytes().any(|byte| byte <= b' ' || b"\"'<>\\^`{|}\x7f".contains(&byte)) {

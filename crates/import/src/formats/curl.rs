@@ -203,6 +203,8 @@ struct CurlOptions {
     is_json: bool,
     is_form: bool,
     has_cookie_jar: bool,
+    /// Whether URLs with TLS use HTTP/2, and whether URLs without TLS do.
+    has_http2: (bool, bool),
 }
 
 struct CurlReader<'a> {
@@ -312,6 +314,9 @@ impl CurlReader<'_> {
                 let range = required()?;
                 options.headers.push(("range".to_owned(), format!("bytes={range}")));
             }
+            // Without TLS, `--http2` asks the server for an upgrade, which servers may ignore.
+            "http2" => options.has_http2.0 = true,
+            "http2-prior-knowledge" => options.has_http2 = (true, true),
             "insecure" => {}
             _ => {
                 if LONG_WITH_VALUE.contains(&name) || name.len() == 1 && SHORT_WITH_VALUE.contains(name) {
@@ -459,12 +464,25 @@ impl CurlOptions {
         let query = self.query.join("&");
         let requests = self.urls.iter().map(|url| RecordedRequest {
             method: method.clone(),
-            url: with_query(url, &query),
+            url: self.with_protocol(with_query(url, &query)),
             headers: self.headers.clone(),
             body: body.clone(),
             ..RecordedRequest::default()
         });
         Ok(requests.collect())
+    }
+}
+
+impl CurlOptions {
+    /// Returns the URL with the scheme of HTTP/2, if the options want it.
+    fn with_protocol(&self, url: String) -> String {
+        let (by_tls, clear) = self.has_http2;
+        match url.split_once("://") {
+            Some((scheme, rest)) if by_tls && scheme.eq_ignore_ascii_case("https") => format!("h2://{rest}"),
+            Some((scheme, rest)) if clear && scheme.eq_ignore_ascii_case("http") => format!("h2c://{rest}"),
+            None if clear => format!("h2c://{url}"),
+            _ => url,
+        }
     }
 }
 
@@ -615,6 +633,19 @@ mod tests {
             body.contains("name=\"f\"; filename=\"a.json\"\r\nContent-Type: application/json\r\n\r\n{\n}\r\n"),
             "{body}"
         );
+    }
+
+    #[test]
+    fn http2_is_a_scheme() {
+        for (command, url) in [
+            ("curl --http2 https://a/x", "h2://a/x"),
+            ("curl --http2 http://a/x", "http://a/x"),
+            ("curl --http2-prior-knowledge http://a/x", "h2c://a/x"),
+            ("curl --http2-prior-knowledge a/x", "h2c://a/x"),
+            ("curl --http2-prior-knowledge https://a/x", "h2://a/x"),
+        ] {
+            assert_eq!(one(command).url, url, "{command}");
+        }
     }
 
     #[test]

@@ -831,6 +831,8 @@ impl<S: Default> Http2Session<S> {
             return Err(defect(FrameDefect::Stream));
         }
         let last = last & frames::LARGEST_WINDOW;
+        // A request that is sent again must not open another stream here.
+        self.is_gone = true;
         if let Some(place) = self.streams.position(|stream| stream.id > last) {
             let id = self.streams.at_mut(place).request;
             self.close(memory, place);
@@ -839,7 +841,6 @@ impl<S: Default> Http2Session<S> {
         if code != code::NO_ERROR {
             return Err(AttemptCause::GoneAway(u8::try_from(code).unwrap_or(u8::MAX)));
         }
-        self.is_gone = true;
         Ok(FrameStep::Event(SessionEvent::Drain { used }))
     }
 }

@@ -106,3 +106,90 @@ fn events_are_the_same_in_pieces() {
         }
     }
 }
+
+#[test]
+fn a_body_follows_its_headers() {
+    let bytes = encode(&compiled("post", &[("path", "/"), ("form.a b", "{seq}&")], &[]), 7);
+    let frames = frames(&bytes);
+    let [(head, block), (data, body)] = frames[..] else { panic!("{frames:?}") };
+    assert_eq!((head.kind, head.flags, data.kind, data.flags), (kind::HEADERS, flag::END_HEADERS, kind::DATA, 0));
+    assert_eq!(lines(block)[4..], ["content-type application/x-www-form-urlencoded", "content-length 7"]);
+    assert_eq!(body, b"a+b=12&");
+}
+
+#[test]
+fn long_values_and_blocks_are_sent_whole() {
+    let long = "x".repeat(40_000);
+    let get =
+        compiled("get", &[("path", "/"), ("header.a", "{seq}-{seq}"), ("header.b", &format!("{long}{{seq}}"))], &[]);
+    let bytes = encode(&get, 7);
+    let frames = frames(&bytes);
+    let kinds: Vec<(u8, u8)> = frames.iter().map(|(head, _)| (head.kind, head.flags)).collect();
+    assert_eq!(
+        kinds,
+        [(kind::HEADERS, flag::END_STREAM), (kind::CONTINUATION, 0), (kind::CONTINUATION, flag::END_HEADERS)]
+    );
+    let block: Vec<u8> = frames.iter().flat_map(|(_, body)| body.to_vec()).collect();
+    assert_eq!(lines(&block)[4..], ["a 12-12".to_owned(), format!("b {long}12")]);
+}
+
+#[test]
+fn headers_of_connections_are_refused() {
+    for (name, value, why) in [
+        ("header.Connection", "close", "sets"),
+        ("header.keep-alive", "5", "no such header"),
+        ("header.Upgrade", "x", "no such header"),
+        ("header.te", "gzip", "trailers"),
+        ("header.transfer-encoding", "chunked", "sets"),
+        ("header.a b", "x", "not the name"),
+    ] {
+        let refused = compile(&Http2::open("h:1").unwrap(), "get", &[("path", "/"), (name, value)], &[]).err();
+        assert!(refused.as_deref().is_some_and(|text| text.contains(why)), "{name}: {refused:?}");
+    }
+    let get = compiled("get", &[("path", "/"), ("header.te", "trailers"), ("header.Host", "own")], &[]);
+    assert_eq!(lines(frames(&encode(&get, 1))[0].1)[3..], [":authority own", "te trailers"]);
+}
+
+#[test]
+fn services_have_schemes() {
+    for (service, authority, host) in [
+        ("h2://h/base", "h:443", Some("h")),
+        ("h2c://h:8080", "h:8080", None),
+        ("https://h", "h:443", Some("h")),
+        ("http://h", "h:80", None),
+    ] {
+        let opened = Http2::open(service).unwrap();
+        assert_eq!((opened.authority(), opened.tls_host()), (authority, host), "{service}");
+    }
+}
+
+#[test]
+fn statuses_redirects_and_excerpts() {
+    let fields = [(":status", "302"), ("location", "/new"), ("content-type", "text/plain")];
+    let bytes = [
+        frame(kind::HEADERS, flag::END_HEADERS, 1, &headers(&fields)),
+        frame(kind::DATA, flag::END_STREAM, 1, b"moved"),
+    ]
+    .concat();
+    let state = answered(&compiled("get", &[("path", "/")], &[]), &bytes);
+    assert_eq!(Http2Streams::redirect(&state), Some((302, Some(&b"/new"[..]))));
+    let mut shown = Vec::new();
+    Http2Streams::show_answer(Http2Streams::shown(&state), &mut shown);
+    assert_eq!(String::from_utf8(shown).unwrap(), "HTTP/2 302; content-type: text/plain; body: moved");
+}
+
+/// Returns the state of an answer without other frames.
+fn answered(compiled: &Compiled<Http2>, bytes: &[u8]) -> AnswerState {
+    let (mut state, mut memory) = (AnswerState::default(), AnswerMemory::default());
+    for (head, body) in frames(bytes) {
+        if head.kind == kind::HEADERS {
+            let mut block = HeaderBlock::new(body);
+            let status = block.status(&mut Vec::new()).unwrap().unwrap();
+            Http2Streams::headers(&compiled.request, &mut state, &mut memory, status, block).unwrap();
+        } else {
+            state.content.take(body, false).unwrap();
+            state.content.stored.extend_from_slice(body);
+        }
+    }
+    state
+}
