@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use wire::cause::AttemptCause;
+use wire::cause::{AttemptCause, Malformation};
 use wire::excerpt;
 use wire::protobuf::types::MessageTypes;
 use wire::protocols::{Call, Description};
@@ -382,6 +382,10 @@ impl<P: SessionProtocol> ClientExchange<P> {
                 }
                 SessionEvent::More { used } => {
                     self.input.drain(..used);
+                    P::send_rest(&mut self.session, &mut self.memory, &mut out);
+                    self.exchanged.sent.extend_from_slice(&out);
+                    pipe.send(&out, deadline).map_err(|error| self.lost(&error))?;
+                    out.clear();
                     let before = self.input.len();
                     ended = pipe.receive(&mut buffer, &mut self.input, deadline).map_err(|error| self.lost(&error))?;
                     self.exchanged.received.extend_from_slice(&self.input[before..]);
@@ -402,6 +406,9 @@ impl<P: SessionProtocol> ClientExchange<P> {
                     }
                     used
                 }
+                SessionEvent::Answer { answer, .. } if is_no_answer(answer.result) => {
+                    return Err(CallError::BadAnswer(answer.result.text(P::REFUSALS)));
+                }
                 SessionEvent::Answer { id, answer } => {
                     self.take_answer(id, answer, &mut requests, &wants, answers);
                     deadline = Instant::now() + self.timeout;
@@ -416,7 +423,6 @@ impl<P: SessionProtocol> ClientExchange<P> {
                 }
             };
             self.input.drain(..used);
-            P::send_rest(&mut self.session, &mut self.memory, &mut out);
             if !is_draining {
                 self.encode_unsent(&mut requests, &mut out)?;
             } else if requests.iter().all(|request| !request.is_open) {
@@ -481,6 +487,18 @@ impl<P: SessionProtocol> ClientExchange<P> {
         }
         ClientAnswer { ok, status, fields }
     }
+}
+
+/// Whether the target broke off the answer, or the answer is not valid, although the connection can
+/// still be used.
+fn is_no_answer(result: AttemptCause) -> bool {
+    use Malformation::{Frames, LongHead, TooManyHeaders};
+    matches!(
+        result,
+        AttemptCause::StreamReset(_)
+            | AttemptCause::TooLong
+            | AttemptCause::Malformed(Frames(_) | LongHead | TooManyHeaders)
+    )
 }
 
 /// A request of a client.

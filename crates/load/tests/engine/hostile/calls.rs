@@ -15,7 +15,7 @@ fn in_a_call(word: &str) -> &str {
     match word {
         "connection closed" | "connection reset" | "connection broken" | "tls: broken" => "lost",
         "connect failed" | "connect timeout" => "not connected",
-        word if word.starts_with("tls: ") => "not connected",
+        word if word.starts_with("tls: ") || word.starts_with("connect: ") => "not connected",
         word => word,
     }
 }

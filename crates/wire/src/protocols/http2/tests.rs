@@ -7,8 +7,11 @@ use super::testing::frame;
 use super::*;
 use crate::http2::Http2Memory;
 use crate::http2::frames::{FrameHead, HEAD, flag, kind};
+use crate::http2::session::Http2Session;
 use crate::protocols::Protocol;
+use crate::session::SessionProtocol as _;
 use crate::testing::exchange::{Compiled, Seen, compile, compile_stream, encode, feed, is_the_same_in_pieces};
+use crate::testing::source;
 
 fn compiled(operation: &str, with: &[(&str, &str)], wants: &[&str]) -> Compiled<Http2> {
     compile(&Http2::open("http://h:1/base").unwrap(), operation, with, wants).unwrap()
@@ -109,10 +112,18 @@ fn events_are_the_same_in_pieces() {
 
 #[test]
 fn a_body_follows_its_headers() {
-    let bytes = encode(&compiled("post", &[("path", "/"), ("form.a b", "{seq}&")], &[]), 7);
-    let frames = frames(&bytes);
+    let post = compiled("post", &[("path", "/"), ("form.a b", "{seq}&")], &[]);
+    let values =
+        OperationValues { source: source(3, 12), arguments: &post.arguments, cookies: None, redirection: None };
+    let (mut session, mut memory, mut out) = (Http2Session::default(), Http2Memory::default(), Vec::new());
+    Http2::open("h:1").unwrap().greet(&mut session, &mut Vec::new());
+    Http2::encode(&mut session, &mut memory, &post.request, 7, &values, &mut out).unwrap();
+    let frames = frames(&out);
     let [(head, block), (data, body)] = frames[..] else { panic!("{frames:?}") };
-    assert_eq!((head.kind, head.flags, data.kind, data.flags), (kind::HEADERS, flag::END_HEADERS, kind::DATA, 0));
+    assert_eq!(
+        (head.kind, head.flags, data.kind, data.flags),
+        (kind::HEADERS, flag::END_HEADERS, kind::DATA, flag::END_STREAM)
+    );
     assert_eq!(lines(block)[4..], ["content-type application/x-www-form-urlencoded", "content-length 7"]);
     assert_eq!(body, b"a+b=12&");
 }
