@@ -17,7 +17,8 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
         &["-o", "--output", "--output-format"],
         "results go to standard output: --json prints them as JSON, --report FILE writes a page, --out DIR keeps the records",
     ),
-    (&["--http2", "--h2", "-2", "--http3", "--http-version"], "only HTTP/1.1 is supported so far"),
+    (&["--h2", "-2", "--http-version"], "--http2 sends requests in HTTP/2"),
+    (&["--http3"], "HTTP/3 is not supported; --http2 sends requests in HTTP/2"),
     (&["--latency", "-l"], "the quantiles of latency are always shown"),
     (
         &["--latency-correction"],
@@ -89,7 +90,7 @@ mod tests {
             ("plimsoll hit http://h/ -z 30s", "`hit` has no -z\n  the duration is -t"),
             ("plimsoll hit http://h/ -c 50 -q 10", "--rate 500"),
             ("plimsoll hit http://h/ -o json", "--json"),
-            ("plimsoll hit http://h/ --http2", "HTTP/1.1"),
+            ("plimsoll hit http://h/ --http3", "HTTP/3"),
             ("plimsoll hit http://h/ --latency", "always shown"),
             ("plimsoll hit http://h/ --duration 5s", "-t 30s"),
             ("plimsoll hit -rate 5 http://h/", "-rate: long options take two dashes\n  write --rate"),
