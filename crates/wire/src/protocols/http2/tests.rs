@@ -198,7 +198,7 @@ fn answered(compiled: &Compiled<Http2>, bytes: &[u8]) -> AnswerState {
             let status = block.status(&mut Vec::new()).unwrap().unwrap();
             Http2Streams::headers(&compiled.request, &mut state, &mut memory, status, block).unwrap();
         } else {
-            state.content.take(body, false).unwrap();
+            state.content.take(&compiled.request, body).unwrap();
             state.content.stored.extend_from_slice(body);
         }
     }
