@@ -382,16 +382,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
                 }
                 SessionEvent::More { used } => {
                     self.input.drain(..used);
-                    P::send_rest(&mut self.session, &mut self.memory, &mut out);
-                    self.exchanged.sent.extend_from_slice(&out);
-                    pipe.send(&out, deadline).map_err(|error| self.lost(&error))?;
-                    out.clear();
-                    let before = self.input.len();
-                    ended = pipe.receive(&mut buffer, &mut self.input, deadline).map_err(|error| self.lost(&error))?;
-                    self.exchanged.received.extend_from_slice(&self.input[before..]);
-                    if self.exchanged.received.len() > self.answer_bytes {
-                        return Err(CallError::BadAnswer(AttemptCause::TooLong.text(P::REFUSALS)));
-                    }
+                    ended = self.receive_more(&mut pipe, (&mut buffer, &mut out), deadline)?;
                     0
                 }
                 SessionEvent::Control { used } | SessionEvent::Part { used, .. } => used,
@@ -433,6 +424,27 @@ impl<P: SessionProtocol> ClientExchange<P> {
             self.pipe = Some(pipe);
         }
         Ok(())
+    }
+
+    /// Sends `out` and the parts of requests that the target takes now, and receives more bytes.
+    /// Returns whether the stream has ended.
+    fn receive_more(
+        &mut self,
+        pipe: &mut ClientConnection,
+        (buffer, out): (&mut [u8], &mut Vec<u8>),
+        deadline: Instant,
+    ) -> Result<bool, CallError> {
+        P::send_rest(&mut self.session, &mut self.memory, out);
+        self.exchanged.sent.extend_from_slice(out);
+        pipe.send(out, deadline).map_err(|error| self.lost(&error))?;
+        out.clear();
+        let before = self.input.len();
+        let ended = pipe.receive(buffer, &mut self.input, deadline).map_err(|error| self.lost(&error))?;
+        self.exchanged.received.extend_from_slice(&self.input[before..]);
+        if self.exchanged.received.len() > self.answer_bytes {
+            return Err(CallError::BadAnswer(AttemptCause::TooLong.text(P::REFUSALS)));
+        }
+        Ok(ended)
     }
 
     /// Stores the answer that was just received.

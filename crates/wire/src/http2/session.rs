@@ -66,8 +66,8 @@ struct OpenData {
     left: usize,
     padding: usize,
     ends: bool,
-    /// Reason why the answer is not accepted. The answer fails at the end of the frame, wherever its
-    /// bytes were cut.
+    /// Reason why the answer is not accepted. The answer fails at the end of the frame, wherever
+    /// its bytes were cut.
     fault: Option<AttemptCause>,
 }
 

@@ -180,7 +180,7 @@ const fn upload(name: &'static str, actions: &'static [PeerAction], ends: &'stat
 
 /// Settings without an entry.
 const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
-const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\012345678";
+const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0abcdefgh";
 /// An answer with the status 200 and no body, on a stream that no client has opened yet.
 const STRANGE: &[u8] = b"\0\0\x01\x01\x05\x7f\xff\xff\xff\x88";
 /// GOAWAY: no stream was begun.
