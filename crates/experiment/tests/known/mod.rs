@@ -152,6 +152,46 @@ static SLOW_DISK: Fault = Fault {
     check: None,
 };
 
+static ETCD: Protocol = Protocol {
+    name: "etcd",
+    schemes: &["etcd", "etcds"],
+    help: "a replicated key-value store",
+    operations: &[
+        Operation {
+            name: "get",
+            help: "reads a key",
+            takes: &[KEY, may("consistency", "serializable or linearizable")],
+            answers: &[may("value", "what is stored"), STATUS],
+            effect: Effect::Read,
+        },
+        Operation {
+            name: "put",
+            help: "stores a value",
+            takes: &[KEY, must("value", "what to store")],
+            answers: &[STATUS],
+            effect: Effect::Write,
+        },
+        Operation { name: "delete", help: "removes a key", takes: &[KEY], answers: &[STATUS], effect: Effect::Remove },
+        Operation {
+            name: "cas",
+            help: "stores a value if the key has another one",
+            takes: &[KEY, may("from", "the expected value"), must("value", "what to store")],
+            answers: &[may("succeeded", "whether it was stored"), may("value", "what is stored instead"), STATUS],
+            effect: Effect::CompareAndSet,
+        },
+    ],
+};
+
+static PAUSE: Fault = Fault {
+    name: "pause",
+    help: "suspend a member's processes",
+    takes: &[may("process", "role of the process")],
+    label: "pause",
+    colour: "#00a382",
+    heals: Heals::AfterFor,
+    check: None,
+};
+
 static SQUEEZE: Fault = Fault {
     name: "squeeze",
     help: "leave a host less CPU",
@@ -322,12 +362,12 @@ pub fn catalog_of_today() -> Catalog {
     catalog.metrics.push("agents_without_cycle".to_owned());
     catalog.metrics.push("generator.feed.wait_pct".to_owned());
     catalog.metrics.push("steady.throughput_change_pct".to_owned());
-    catalog.protocols.push(&LINES);
-    catalog.faults.push(&SQUEEZE);
+    catalog.protocols.extend([&ETCD, &LINES]);
+    catalog.faults.extend([&PAUSE, &SQUEEZE]);
     catalog.metrics.push("emulated.latency_us.p50".to_owned());
     catalog.metrics.extend(["max", "mean", "last", "increase", "per_s"].map(|figure| format!("metrics.*.{figure}")));
     catalog.metrics.push("metrics.*.hosts.*.increase".to_owned());
-    for name in ["docket", "elasticsearch", "opensearch", "pacemaker", "vsns"] {
+    for name in ["docket", "elasticsearch", "etcd", "opensearch", "pacemaker", "vsns"] {
         let manifest = manifest::parse(name, &source(&root.join("targets").join(name).join("target.toml")));
         catalog
             .targets
