@@ -141,9 +141,10 @@ gate:
 	scripts/gate.sh
 
 bench:
-	@scripts/need.sh rust compiler c++ wrk oha hey nginx nghttpd h2load erlang-tests python lab
+	@scripts/need.sh rust compiler c++ wrk oha hey nginx nghttpd h2load ghz erlang-tests python lab
 	scripts/bench-speed.py
 	scripts/bench-http2.py
+	scripts/bench-grpc.py
 	scripts/bench-truth.py
 	scripts/bench-scale.py
 	scripts/bench-void.py

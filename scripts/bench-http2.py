@@ -6,10 +6,10 @@ and server have a CPU each. Writes a section of bench/RESULTS.md.
 
 import itertools
 import re
-import statistics
 import sys
 
 import bench_page
+from bench_ratios import details, in_turns, per_cpu_s, quotients, ratio
 from bench_stage import Failed, arguments, bench, free_port, tool
 
 CONNECTIONS = [8, 64]
@@ -102,28 +102,10 @@ def p99_of(log):
 GENERATORS = {"Plimsoll": plimsoll, "h2load": h2load}
 
 
-def per_cpu_s(turn):
-    return turn["requests"] / turn["cpu_s"] if turn["cpu_s"] else None
-
-
-def ratio(values, wanted, is_met):
-    """Returns the cells of a ratio: its median, least and greatest, the goal and the verdict."""
-    if not values:
-        return [None, None, wanted, "**not measured**"]
-    middle = statistics.median(values)
-    verdict = "**met**" if is_met(middle) else "**not met**"
-    return [f"**{middle:.2f}**", f"{min(values):.2f}–{max(values):.2f}", wanted, verdict]
-
-
-def quotients(turns, figure):
-    pairs = [(figure(turn["Plimsoll"]), figure(turn["h2load"])) for turn in turns]
-    return [ours / theirs for ours, theirs in pairs if ours and theirs]
-
-
 def measure(stage, given):
     if tool("h2load") is None:
         raise Failed("h2load is not installed: scripts/need.sh h2load")
-    verdicts, details = [], []
+    verdicts, rows = [], []
     for is_tls in [False, True]:
         running = server(stage, is_tls)
         name = "TLS" if is_tls else "clear text"
@@ -132,19 +114,11 @@ def measure(stage, given):
             continue
         for connections, streams in itertools.product(CONNECTIONS, STREAMS):
             where = f"{name}, {connections} connections × {streams}"
-            turns = []
-            for number in range(given.turns):
-                names = list(GENERATORS) if number % 2 == 0 else list(GENERATORS)[::-1]
-                load = (stage, running.port, is_tls, connections, streams, given.seconds)
-                turns.append({of: GENERATORS[of](*load) for of in names})
-            cpu, p99 = quotients(turns, per_cpu_s), quotients(turns, lambda turn: turn["p99_us"])
+            turns = in_turns(GENERATORS, given.turns, stage, running.port, is_tls, connections, streams, given.seconds)
+            cpu, p99 = quotients(turns, "h2load", per_cpu_s), quotients(turns, "h2load", lambda turn: turn["p99_us"])
             verdicts.append([where, "requests per CPU s, over h2load's", *ratio(cpu, f"≥ {WANTED}", lambda of: of >= WANTED)])
             verdicts.append([where, "p99, over h2load's", *ratio(p99, "≤ 1", lambda of: of <= 1)])
-            for of in GENERATORS:
-                mine = [turn[of] for turn in turns]
-                middle = lambda figures: statistics.median(known) if (known := [one for one in figures if one]) else None
-                failed = sum(turn["failed"] for turn in mine)
-                details.append([where, of, middle(map(per_cpu_s, mine)), middle(turn["p99_us"] for turn in mine), failed])
+            rows += details(where, turns, GENERATORS)
             print(f"{where}: {' '.join(f'{one:.2f}' for one in cpu)}", file=sys.stderr, flush=True)
         stage.end(running.process)
     lines = [
@@ -153,7 +127,7 @@ def measure(stage, given):
         "",
         *bench_page.table(["", "", "median", "range", "wanted", ""], verdicts),
         "",
-        *bench_page.table(["", "", "requests per CPU s", "p99, µs", "failed"], details),
+        *bench_page.table(["", "", "requests per CPU s", "p99, µs", "failed"], rows),
     ]
     bench_page.write("HTTP/2", lines, given)
 

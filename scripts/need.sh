@@ -124,6 +124,7 @@ for need in "$@"; do
             else missing+=(hey)
             fi
             ;;
+        ghz) [ -x "$tools/bin/ghz" ] || command -v ghz >/dev/null || ! command -v go >/dev/null || from_go+=(github.com/bojand/ghz/cmd/ghz@v0.121.0) ;;
         chromium) program chromium chromium ;;
         # Without npm, pages are still opened, and the output says what was not checked.
         axe) [ -e "$tools/axe/node_modules/axe-core/axe.min.js" ] || ! command -v npm >/dev/null || from_npm+=(axe-core@4.10.3) ;;
