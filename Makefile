@@ -91,7 +91,8 @@ test:
 		$(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE); tested=$$?; wait $$beside && exit $$tested
 
 # The engine where there is no io_uring, without the tests in which it is never used, and those of values and records.
-WITHOUT_IO = client encoding expectations feeds limits multiplexed prepare programs records register scripts secret steps tls units
+WITHOUT_IO = calls client encoding encryption etcd expectations feeds grpc http2 limits multiplexed prepare programs records \
+	register scripts secret steps tls units websocket
 test-without-ring:
 	WITHOUT_RING=1 $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations -- $(WITHOUT_IO:%=--skip %::)
 

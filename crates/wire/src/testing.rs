@@ -67,6 +67,9 @@ pub struct ReceivedRequest {
 #[derive(Debug)]
 pub struct ProtocolTests {
     pub hostile: &'static [HostileCase],
+    /// [`SessionProtocol::SPEAKS_UNASKED`]. Such a
+    /// protocol never uses a ring.
+    pub speaks_unasked: bool,
     pub read_request: fn(&mut dyn Read) -> Option<ReceivedRequest>,
     /// Opens a service. Then decodes an answer to the greeting, if the protocol has a greeting.
     pub greet: fn(&str, &[u8]) -> Result<(), String>,
@@ -82,6 +85,7 @@ impl ProtocolTests {
     pub const fn of<P: TestedProtocol>() -> Self {
         Self {
             hostile: P::HOSTILE,
+            speaks_unasked: P::SPEAKS_UNASKED,
             read_request: P::read_request,
             greet: fuzz::greet::<P>,
             fuzz: FuzzTarget { name: P::INFO.name, body: fuzz::answers::<P>, mutants: 6000 },

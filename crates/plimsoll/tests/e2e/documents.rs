@@ -16,11 +16,21 @@ fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     text.split(&begins).skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
+const ROUTE_GUIDE: &str = r#"
+syntax = "proto3";
+package routeguide;
+service RouteGuide { rpc RecordRoute(stream Point) returns (RouteSummary); }
+message Point { int32 latitude = 1; int32 longitude = 2; }
+message RouteSummary { int32 point_count = 1; }
+"#;
+
 #[test]
 fn experiments_in_the_documents_have_a_plan() {
     let sandbox = Sandbox::new();
     let mut checked = 0;
     let reference = "docs/reference/protocols.md";
+    // The reader of the examples has these files.
+    sandbox.file("route_guide.proto", ROUTE_GUIDE);
     for document in ["README.md", "CONTRIBUTING.md", "docs/lab.md", reference, "docs/ssh-hosts.md", "docs/ci.md"] {
         let text = fs::read_to_string(root().join(document)).unwrap();
         // `tests/docs.rs` reads excerpts. `store` is an example of a target with

@@ -128,7 +128,7 @@ fn failures_have_a_latency_and_a_status() {
 #[test]
 fn options_of_other_tools_are_mapped_to_ours() {
     let sandbox = Sandbox::new();
-    for (option, words) in [("-z", "the duration is -t"), ("-q", "--rate"), ("-o", "--json"), ("--http2", "HTTP/1.1")] {
+    for (option, words) in [("-z", "the duration is -t"), ("-q", "--rate"), ("-o", "--json"), ("--h2", "--http2")] {
         sandbox.play(&["hit", "http://127.0.0.1:1/", option, "5"]).exits(2).says(&[option, words, "coming-from.md"]);
     }
     sandbox.play(&["hit", "http://127.0.0.1:1/", "--latency"]).exits(2).says(&["always shown"]);

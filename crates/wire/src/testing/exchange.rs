@@ -37,6 +37,15 @@ impl Seen {
         let fields = fields.iter().map(|field| field.map(str::to_owned)).collect();
         Self::Answer { result, reusable, surplus: Vec::new(), fields, status: status.to_owned(), messages: 0 }
     }
+
+    /// The same answer as a stream of `count` messages.
+    #[must_use]
+    pub fn with_messages(mut self, count: u32) -> Self {
+        if let Self::Answer { messages, .. } = &mut self {
+            *messages = count;
+        }
+        self
+    }
 }
 
 /// Returns the bytes as text. Bytes that are not UTF-8 are escaped.

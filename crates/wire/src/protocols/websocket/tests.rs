@@ -252,8 +252,9 @@ fn posts_end_with_a_pong_and_pushes_are_counted() {
     assert_eq!(is_the_same_in_pieces(&post, 7, b"\x81\x01x\x8a\0\x8a\x04\0\0\0\x06\x8a\x04\0\0\0\x07", false), done);
     assert_eq!(is_the_same_in_pieces(&post, 7, b"\x81\x01x\x8a\x04\0\0\0\x06", false), Seen::More);
     let two = compiled("receive", &[("messages", "2")]);
-    assert_eq!(is_the_same_in_pieces(&two, 7, b"\x81\x01a\x8a\x04\0\0\0\x07\x82\x01b", false), seen("b", "binary"));
-    assert_eq!(is_the_same_in_pieces(&two, 7, b"\x81\x01a\x02\x01b\x89\0\x80\x01c", false), seen("bc", "binary"));
+    let seen_two = |last| seen(last, "binary").with_messages(2);
+    assert_eq!(is_the_same_in_pieces(&two, 7, b"\x81\x01a\x8a\x04\0\0\0\x07\x82\x01b", false), seen_two("b"));
+    assert_eq!(is_the_same_in_pieces(&two, 7, b"\x81\x01a\x02\x01b\x89\0\x80\x01c", false), seen_two("bc"));
     assert_eq!(is_the_same_in_pieces(&two, 7, b"\x81\x01a", false), Seen::More);
 }
 
