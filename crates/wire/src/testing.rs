@@ -88,7 +88,7 @@ impl ProtocolTests {
             speaks_unasked: P::SPEAKS_UNASKED,
             read_request: P::read_request,
             greet: fuzz::greet::<P>,
-            fuzz: FuzzTarget { name: P::INFO.name, body: fuzz::answers::<P>, mutants: 6000 },
+            fuzz: FuzzTarget { name: P::INFO.name, body: fuzz::answers::<P>, mutants: 3000 },
             more_fuzz: P::FUZZ,
         }
     }
