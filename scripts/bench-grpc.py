@@ -68,7 +68,8 @@ def ghz(stage, port, connections, streams, rate, seconds):
     """Returns the same figures of a load by ghz. Its types come from the server's reflection."""
     words = [tool("ghz"), "--insecure", "--call", METHOD, "--data", "{}", "--format", "json"]
     words += ["--connections", connections, "--concurrency", connections * streams, "--duration", f"{seconds}s"]
-    done = stage.finish(words if rate is None else [*words, "--rps", rate], cpu=stage.generator_cpu)
+    words += [] if rate is None else ["--rps", rate]
+    done = stage.finish([*words, f"127.0.0.1:{port}"], cpu=stage.generator_cpu)
     found = json.loads(done.out)
     p99_ns = next((point["latency"] for point in found.get("latencyDistribution") or [] if point["percentage"] == 99), None)
     # Calls that the end of the load cuts off are reported as failures.
