@@ -99,6 +99,20 @@ fn push_percent(byte: u8, encoded: &mut Vec<u8>) {
     encoded.extend([b'%', hex_digit(byte >> 4), hex_digit(byte & 15)]);
 }
 
+/// Replaces `%` and two hexadecimal digits by the byte. Other text stays.
+pub fn decode_percent(text: &mut Vec<u8>) {
+    let hex = |byte: &u8| char::from(*byte).to_digit(16);
+    let (mut from, mut to) = (0, 0);
+    while from < text.len() {
+        let digits = text.get(from + 1).and_then(hex).zip(text.get(from + 2).and_then(hex));
+        let byte = digits.filter(|_| text[from] == b'%').map(|(high, low)| (high << 4 | low) as u8);
+        text[to] = byte.unwrap_or(text[from]);
+        from += if byte.is_some() { 3 } else { 1 };
+        to += 1;
+    }
+    text.truncate(to);
+}
+
 fn push_escape(byte: u8, encoded: &mut Vec<u8>) {
     match byte {
         b'"' | b'\\' => encoded.extend([b'\\', byte]),

@@ -6,6 +6,7 @@ use super::{EtcdVerb, statuses};
 use crate::cause::AttemptCause;
 use crate::http2::hpack::{BadBlock, HeaderBlock, HeaderName};
 use crate::protobuf::{MalformedMessage, ProtobufFields, ProtobufValue};
+use crate::values::encoding::decode_percent;
 
 /// Length of gRPC's prefix of a message: whether it is compressed, and its length.
 const PREFIX: usize = 5;
@@ -60,9 +61,14 @@ impl EtcdAnswer {
         let names = NAMES.get_or_init(|| ["grpc-status", "grpc-message"].map(HeaderName::new));
         while let Some(field) = block.next_field()? {
             if field.is(&names[0]) {
-                self.text.clear();
-                self.code = Some(field.value.number(&mut self.text).unwrap_or(u64::MAX));
-                self.text.clear();
+                // The text may come first. Until then, its memory is used.
+                let has_text = !self.text.is_empty();
+                let mut digits = if has_text { Vec::new() } else { std::mem::take(&mut self.text) };
+                self.code = Some(field.value.number(&mut digits).unwrap_or(u64::MAX));
+                if !has_text {
+                    digits.clear();
+                    self.text = digits;
+                }
             } else if field.is(&names[1]) {
                 field.value.write(&mut self.text)?;
                 self.text.truncate(TEXT_LIMIT);
@@ -158,19 +164,6 @@ impl EtcdAnswer {
         self.status = statuses::name(number);
         AttemptCause::Answer(number)
     }
-}
-
-/// Decodes percent-encoded bytes in place. Other text stays.
-fn decode_percent(text: &mut Vec<u8>) {
-    let (mut from, mut to) = (0, 0);
-    while from < text.len() {
-        let digits = text.get(from + 1..from + 3).filter(|_| text[from] == b'%');
-        let byte = digits.and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
-        text[to] = byte.unwrap_or(text[from]);
-        from += if byte.is_some() { 3 } else { 1 };
-        to += 1;
-    }
-    text.truncate(to);
 }
 
 /// Facts that the message of an answer states. Numbers that are not stated are 0.

@@ -216,6 +216,15 @@ fn a_watch_ends_with_its_events() {
 }
 
 #[test]
+fn a_text_before_the_status_is_kept() {
+    let get = compiled("get", &[("key", "k")], &["text"]);
+    let fields = [("grpc-message", "etcdserver: request timed out"), ("grpc-status", "14")];
+    let bytes = [begin(1), block(1, flag::END_STREAM, &fields)].concat();
+    let expected = refused("timed_out", &[Some("etcdserver: request timed out")]);
+    assert_eq!(is_the_same_in_pieces(&get, ID, &bytes, false), expected);
+}
+
+#[test]
 fn failures() {
     let get = compiled("get", &[("key", "k")], &["text", "status", "value"]);
     let timed_out = "etcdserver: request timed out";

@@ -6,6 +6,7 @@ use crate::cause::{AttemptCause, Malformation};
 use crate::http2::hpack::{HeaderBlock, HeaderName};
 use crate::http2::{StreamAnswer, StreamFault};
 use crate::protocols::http::content_coding::{BodyDecoder, ContentCodings};
+use crate::values::encoding::decode_percent;
 
 /// Length of the flag and the length before a message.
 pub const FRAME: usize = 5;
@@ -116,9 +117,9 @@ impl CallAnswer {
                 self.codings = ContentCodings::default();
                 self.codings.note(scratch);
             } else if field.is(&memory.names.text) {
-                field.value.write(scratch)?;
-                let mut text = memory.spare.pop().unwrap_or_default();
-                decode_percent(scratch, &mut text);
+                let mut text = memory.buffer();
+                field.value.write(&mut text)?;
+                decode_percent(&mut text);
                 text.truncate(TEXT_LIMIT);
                 let before = std::mem::replace(&mut self.text, text);
                 memory.recycle(before);
@@ -275,21 +276,4 @@ fn is_grpc(content_type: &[u8]) -> bool {
     content_type
         .strip_prefix(b"application/grpc")
         .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
-}
-
-/// Appends the text of a `grpc-message`, in which bytes may be percent-encoded.
-fn decode_percent(text: &[u8], out: &mut Vec<u8>) {
-    let hex = |byte: &u8| char::from(*byte).to_digit(16);
-    let mut rest = text;
-    while let Some((first, behind)) = rest.split_first() {
-        rest = behind;
-        let two = behind.first().and_then(hex).zip(behind.get(1).and_then(hex));
-        match two.filter(|_| *first == b'%') {
-            Some((high, low)) => {
-                out.push((high << 4 | low) as u8);
-                rest = &behind[2..];
-            }
-            None => out.push(*first),
-        }
-    }
 }

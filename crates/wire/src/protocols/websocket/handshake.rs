@@ -9,6 +9,7 @@ use sha1::{Digest as _, Sha1};
 use super::super::http::{HEAD_LIMIT, HttpAddress};
 use crate::cause::{AttemptCause, Refusal};
 use crate::session::Opening;
+use crate::values::encoding::decode_percent;
 
 /// Text that is appended to a key before it is hashed.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -185,16 +186,9 @@ fn header(field: &str) -> Result<(&str, String), String> {
     Ok((name, value))
 }
 
-/// Replaces `%` and two hexadecimal digits by the byte.
 fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let digits = behind.get(..2).filter(|digits| *first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
-        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        decoded.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { &behind[2..] } else { behind };
-    }
+    let mut decoded = text.as_bytes().to_vec();
+    decode_percent(&mut decoded);
     decoded
 }
 
