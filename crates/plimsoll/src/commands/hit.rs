@@ -80,7 +80,7 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
 /// Returns the protocol of the requests: gRPC by the URL's scheme, HTTP/2 by its scheme or by an
 /// option, or else the protocol of web servers.
 fn spoken(words: &cli::Hit, known: &TargetCatalog) -> Result<&'static Protocol, Failure> {
-    let scheme = words.url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+    let scheme = options::scheme_of(&words.url);
     let by = |scheme: &str| known.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&scheme));
     let is_http2 = words.http2 || words.h2c || options::is_http2(&words.url);
     let usual = if is_http2 { "h2c" } else { "http" };

@@ -91,14 +91,12 @@ impl OptionProblem {
     }
 }
 
-/// Name of the protocol gRPC, and beginnings of its URLs.
+/// Name of the protocol gRPC.
 pub const GRPC: &str = "grpc";
-const GRPC_URLS: [&str; 2] = ["grpc://", "grpcs://"];
 
 /// Whether a URL is one of gRPC.
 pub fn is_grpc(url: &str) -> bool {
-    let url = url.to_ascii_lowercase();
-    GRPC_URLS.iter().any(|start| url.starts_with(start))
+    ["grpc", "grpcs"].contains(&scheme_of(url).as_str())
 }
 
 /// Default length of the load.
@@ -536,7 +534,8 @@ const USUAL: &str = "http";
 const HTTP2_CLEAR: &str = "h2c";
 const HTTP2_BY_TLS: &str = "h2";
 
-fn scheme_of(url: &str) -> String {
+/// Returns the URL's scheme in lower case. Empty if the URL has none.
+pub fn scheme_of(url: &str) -> String {
     url.split_once("://").map_or_else(String::new, |(scheme, _)| scheme.to_ascii_lowercase())
 }
 

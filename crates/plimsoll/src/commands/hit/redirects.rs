@@ -124,7 +124,7 @@ fn origin(service: &str) -> (String, String, &str) {
     let host_end = authority.rfind(']').map_or(0, |end| end + 1);
     let (host, port) = match authority[host_end..].rfind(':') {
         Some(colon) => (&authority[..host_end + colon], &authority[host_end + colon + 1..]),
-        None => (authority, if ["https", "h2"].contains(&scheme.as_str()) { "443" } else { "80" }),
+        None => (authority, if options::is_encrypted(service) { "443" } else { "80" }),
     };
     (scheme, host.to_ascii_lowercase(), port)
 }
