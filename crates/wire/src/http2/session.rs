@@ -29,7 +29,7 @@ pub struct Http2Session<S> {
     /// Rest of the DATA frame that is being received.
     data: OpenData,
     /// Stream whose answer is complete although the target has not ended it; 0 if there is none.
-    /// Its end is the next event.
+    /// The next event reports the answer's end.
     complete: u32,
     /// Header block whose CONTINUATION frames are being received.
     block: Option<PartialBlock>,

@@ -46,7 +46,7 @@ const DEPTH: usize = 24;
 /// Checks a template that is the JSON form of a message whose type is not known yet.
 ///
 /// # Errors
-/// What is no JSON.
+/// Returns an error if the template is no JSON.
 pub fn check_json(template: &CompiledTemplate) -> Result<(), String> {
     JsonNode::parse(template).map(drop)
 }
