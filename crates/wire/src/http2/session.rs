@@ -595,40 +595,27 @@ impl<S: Default> Http2Session<S> {
         if !found.has_head || fault.is_some() {
             return Ok(FrameStep::Control { used });
         }
-        if !data.is_empty() {
-            let had_upload = found.upload.is_some();
-            let mut body = OpenBody { upload: &mut found.upload, spare: &mut memory.uploads };
-            let taken = P::data(asked.request, &mut found.state, &mut memory.of_protocol, data, &mut body);
-            if found.upload.is_some() {
-                self.uploads += u32::from(!had_upload);
-                self.may_upload = true;
-            }
-            match taken {
-                Ok(StreamProgress::More) => {}
-                Ok(progress @ (StreamProgress::Messages(messages) | StreamProgress::LastMessages(messages))) => {
-                    if is_complete && ends {
-                        // The end is the next event.
-                        self.data = OpenData { stream, ends, ..OpenData::default() };
-                    } else if progress == StreamProgress::LastMessages(messages) {
-                        self.complete = stream;
-                    }
-                    return Ok(FrameStep::Part { used, request, messages });
-                }
-                Ok(StreamProgress::Done) if !(is_complete && ends) => {
-                    return self.end(memory, open, place, used, true, out);
-                }
-                Ok(StreamProgress::Done) => {}
-                Err(StreamFault::Stream(cause)) if !is_complete => {
-                    self.data.fault = Some(cause);
-                    return Ok(FrameStep::Control { used });
-                }
-                Err(fault) => return self.fault(place, fault, used, out),
-            }
+        let ends = is_complete && ends;
+        if data.is_empty() {
+            return match ends {
+                true => self.end(memory, open, place, used, false, out),
+                false => Ok(FrameStep::Control { used }),
+            };
         }
-        match is_complete && ends {
-            true => self.end(memory, open, place, used, false, out),
-            false if data.is_empty() => Ok(FrameStep::Control { used }),
-            false => Ok(FrameStep::Part { used, request, messages: 0 }),
+        let had_upload = found.upload.is_some();
+        let mut body = OpenBody { upload: &mut found.upload, spare: &mut memory.uploads };
+        let taken = P::data(asked.request, &mut found.state, &mut memory.of_protocol, data, &mut body);
+        if found.upload.is_some() {
+            self.uploads += u32::from(!had_upload);
+            self.may_upload = true;
+        }
+        match taken {
+            Ok(progress) => self.advance(memory, open, place, progress, (used, ends), out),
+            Err(StreamFault::Stream(cause)) if !is_complete => {
+                self.data.fault = Some(cause);
+                Ok(FrameStep::Control { used })
+            }
+            Err(fault) => self.fault(place, fault, used, out),
         }
     }
 
@@ -719,15 +706,36 @@ impl<S: Default> Http2Session<S> {
             }
         };
         match taken {
-            Ok(_) if ends => self.end(memory, open, place, used, false, out),
-            Ok(StreamProgress::Done) => self.end(memory, open, place, used, true, out),
-            Ok(StreamProgress::More) => Ok(FrameStep::Part { used, request, messages: 0 }),
-            Ok(StreamProgress::Messages(messages)) => Ok(FrameStep::Part { used, request, messages }),
-            Ok(StreamProgress::LastMessages(messages)) => {
-                self.complete = stream;
+            Ok(progress) => self.advance(memory, open, place, progress, (used, ends), out),
+            Err(fault) => self.fault(place, fault, used, out),
+        }
+    }
+
+    /// Goes on after the protocol has taken a part of an answer. `ends` is whether the target has
+    /// ended the stream with it.
+    #[inline]
+    fn advance<'a, P: StreamProtocol<Stream = S>>(
+        &mut self,
+        memory: &mut Http2Memory<P>,
+        open: &impl OpenRequests<'a, OverHttp2<P>>,
+        place: usize,
+        progress: StreamProgress,
+        (used, ends): (usize, bool),
+        out: &mut Vec<u8>,
+    ) -> FrameResult {
+        let (stream, request) = (self.streams.at_mut(place).id, self.streams.at_mut(place).request);
+        match progress {
+            StreamProgress::More if !ends => Ok(FrameStep::Part { used, request, messages: 0 }),
+            StreamProgress::More | StreamProgress::Done => self.end(memory, open, place, used, !ends, out),
+            StreamProgress::Messages(messages) | StreamProgress::LastMessages(messages) => {
+                if ends {
+                    // The end is the next event.
+                    self.data = OpenData { stream, ends, ..OpenData::default() };
+                } else if matches!(progress, StreamProgress::LastMessages(_)) {
+                    self.complete = stream;
+                }
                 Ok(FrameStep::Part { used, request, messages })
             }
-            Err(fault) => self.fault(place, fault, used, out),
         }
     }
 
