@@ -133,4 +133,4 @@ def measure(stage, given):
 
 
 if __name__ == "__main__":
-    bench(measure, arguments(__doc__, seconds=1, turns=3))
+    bench(measure, arguments(__doc__, seconds=4, turns=3))
