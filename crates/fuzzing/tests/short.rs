@@ -1,6 +1,6 @@
 //! Short runs of the fuzz targets as ordinary tests: the corpus, and some thousands of inputs made
 //! from it with a fixed seed. A long run without libFuzzer: `FUZZ_TARGET=http FUZZ_S=600 cargo test
-//! --profile quick -p fuzzing -- --ignored`.
+//! --profile quick -p fuzzing -- --ignored`, or `FUZZ_INPUTS=10000000` instead of the time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -76,16 +76,21 @@ fn mutation_finds_a_needle() {
 }
 
 #[test]
-#[ignore = "runs as long as FUZZ_S says"]
+#[ignore = "runs as long as FUZZ_S says, or for FUZZ_INPUTS inputs"]
 fn long() {
-    let seconds: u64 = std::env::var("FUZZ_S").map_or(60, |text| text.parse().unwrap());
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let most = number("FUZZ_INPUTS").unwrap_or(u64::MAX);
+    let seconds = number("FUZZ_S").unwrap_or(if most == u64::MAX { 60 } else { u64::from(u32::MAX) });
     let name = std::env::var("FUZZ_TARGET").unwrap();
-    let seed: u64 = std::env::var("FUZZ_SEED").map_or(SEED, |text| text.parse().unwrap());
+    let seed: u64 = number("FUZZ_SEED").unwrap_or(SEED);
     let target = fuzzing::find(&name);
     let corpus = corpus(target);
     let mut mutator = Mutator::new(seed);
     let until = Instant::now() + Duration::from_secs(seconds);
-    while Instant::now() < until {
+    let mut inputs = 0;
+    while inputs < most && Instant::now() < until {
         give(target, &mutator.input(&corpus));
+        inputs += 1;
     }
+    println!("{name}: {inputs} inputs");
 }
