@@ -56,7 +56,7 @@ const THIN_AT: usize = if cfg!(test) { 3 } else { 2_048 };
 #[derive(Debug)]
 pub struct Checker {
     settings: Settings,
-    slots: HashMap<u64, usize, BuildHasherDefault<KeyHasher>>,
+    slots: KeyMap<usize>,
     keys: Vec<OpenKey>,
     pushed: usize,
     /// No operation that is still to be pushed starts before this time.
@@ -80,7 +80,7 @@ impl Checker {
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
-            slots: HashMap::default(),
+            slots: KeyMap::default(),
             keys: Vec::new(),
             pushed: 0,
             open_since: i64::MIN,
@@ -166,7 +166,7 @@ impl Checker {
 /// Checks a whole history. Proofs refer to positions in `operations`. The verdicts are in the order
 /// in which the keys occur.
 pub fn check(operations: &[Operation], settings: Settings) -> Vec<KeyVerdict> {
-    let mut slots: HashMap<u64, u32, BuildHasherDefault<KeyHasher>> = HashMap::default();
+    let mut slots: KeyMap<u32> = KeyMap::default();
     let mut keys: Vec<(u64, usize)> = Vec::new();
     let slot_of: Vec<u32> = operations
         .iter()
@@ -205,9 +205,12 @@ pub fn check(operations: &[Operation], settings: Settings) -> Vec<KeyVerdict> {
     keys.iter().enumerate().map(verdict).collect()
 }
 
+/// Map whose keys are numbers.
+pub(crate) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<KeyHasher>>;
+
 /// Fast hash of a number that need not resist attacks.
 #[derive(Debug, Default)]
-struct KeyHasher(u64);
+pub(crate) struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {

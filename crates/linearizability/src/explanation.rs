@@ -24,6 +24,15 @@ impl Explanation {
         Self(parts.into_iter().collect())
     }
 
+    /// Returns the sentence with other numbers of operations.
+    pub(crate) fn renumbered(self, number: impl Fn(usize) -> usize) -> Self {
+        let part = |part: ExplanationPart| match part {
+            ExplanationPart::Operation(place) if place != NO_OPERATION => ExplanationPart::Operation(number(place)),
+            other => other,
+        };
+        Self(self.0.into_iter().map(part).collect())
+    }
+
     /// Returns the sentence with these names of operations and values.
     pub fn with_names(&self, operation: impl Fn(usize) -> String, value: impl Fn(u64) -> String) -> String {
         let part = |part: &ExplanationPart| match part {

@@ -109,6 +109,22 @@ impl Item {
     }
 }
 
+/// Returns the interval of an operation's effect, wider by `clock_error_ns` on both sides, or `None`
+/// if it certainly had no effect.
+pub(crate) fn effect_interval(
+    (start_ns, end_ns): (i64, Option<i64>),
+    status: Status,
+    clock_error_ns: i64,
+) -> Option<(i64, i64)> {
+    let end = match status {
+        Status::Failed | Status::Unequal => return None,
+        Status::Unknown => NEVER,
+        Status::Applied => end_ns.map_or(NEVER, |end| end.saturating_add(clock_error_ns).min(NEVER - 1)),
+    };
+    let start = start_ns.saturating_sub(clock_error_ns).clamp(BEFORE_ALL + 1, NEVER - 1);
+    Some((start, end.max(start)))
+}
+
 impl Operation {
     /// Returns the compact form with an interval that is wider by `clock_error_ns` on both sides.
     /// Returns `None` if the operation constrains nothing.

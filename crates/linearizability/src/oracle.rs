@@ -1,7 +1,7 @@
 //! Reference verdict: tries all orders of a few operations.
 
 use crate::carry::InitialValue;
-use crate::operation::{ABSENT, Act, Item, Operation};
+use crate::operation::{ABSENT, Act, Item, NEVER, Operation};
 
 /// State of the register in the reference.
 #[derive(Debug, Clone, Copy)]
@@ -28,27 +28,31 @@ pub(crate) fn has_linearization(operations: &[Operation], initial: InitialValue)
         InitialValue::Value(value) => Some(value),
         InitialValue::Unknown => None,
     };
-    extends(&items, &mut vec![false; items.len()], Reference { value, version: Version::Exactly(0) })
+    let spans: Vec<(i64, i64)> = items.iter().map(|item| (item.start, item.end)).collect();
+    let step = |state: &Reference, place: usize| state.step(&items[place]).into_iter().collect();
+    extends(&spans, &mut vec![false; items.len()], &Reference { value, version: Version::Exactly(0) }, &step)
 }
 
-fn extends(items: &[Item], done: &mut [bool], state: Reference) -> bool {
-    let left: Vec<usize> = (0..items.len()).filter(|&place| !done[place]).collect();
-    if left.iter().all(|&place| items[place].is_optional()) {
+/// Whether the operations that are not done have an order that fits. `spans` has their starts and
+/// ends. An operation that ends [`NEVER`] may be left out. `step` returns the states that an
+/// operation can leave.
+pub(crate) fn extends<S>(
+    spans: &[(i64, i64)],
+    done: &mut [bool],
+    state: &S,
+    step: &impl Fn(&S, usize) -> Vec<S>,
+) -> bool {
+    let left: Vec<usize> = (0..spans.len()).filter(|&place| !done[place]).collect();
+    let horizon = left.iter().map(|&place| spans[place].1).min().unwrap_or(NEVER);
+    if horizon == NEVER {
         return true;
     }
-    let horizon = left.iter().map(|&place| items[place].end).min().unwrap_or_default();
-    for place in left {
-        let item = &items[place];
-        if item.start > horizon {
-            continue;
-        }
-        if let Some(after) = state.step(item) {
-            done[place] = true;
-            let found = extends(items, done, after);
-            done[place] = false;
-            if found {
-                return true;
-            }
+    for place in left.into_iter().filter(|&place| spans[place].0 <= horizon) {
+        done[place] = true;
+        let found = step(state, place).iter().any(|after| extends(spans, done, after, step));
+        done[place] = false;
+        if found {
+            return true;
         }
     }
     false
