@@ -11,6 +11,7 @@
 mod expectations;
 mod experiments;
 mod fleets;
+mod foreign_histories;
 mod host_messages;
 mod imports;
 pub mod mutation;
@@ -34,6 +35,7 @@ static OTHERS: &[FuzzTarget] = &[
     FuzzTarget { name: "expectation", body: expectations::expectation, mutants: 3000 },
     FuzzTarget { name: "experiment", body: experiments::experiment, mutants: 400 },
     FuzzTarget { name: "generators", body: fleets::generators, mutants: 4000 },
+    FuzzTarget { name: "histories", body: foreign_histories::histories, mutants: 1000 },
     FuzzTarget { name: "hosts", body: host_messages::hosts, mutants: 6000 },
     FuzzTarget { name: "import", body: imports::import, mutants: 1500 },
     FuzzTarget { name: "manifest", body: experiments::manifest, mutants: 300 },

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use linearizability::{
-    Access, CallInterval, Edn, Extent, FinalState, InitialValue, Linearizability, Operation, Outlook, Searched,
-    SequentialModel, Settings, Status, check, operations_from_edn, search,
+    CallInterval, Edn, Extent, FinalState, InitialValue, Linearizability, Operation, Outlook, Searched,
+    SequentialModel, Settings, check, read_jepsen, read_jepsen_log, search,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -71,7 +71,7 @@ fn judge(file: &Path) -> Result<Option<Judged>, Box<dyn Error>> {
     let folder = |wanted: &str| file.components().any(|part| part.as_os_str() == wanted);
     if name.starts_with("etcd_") && name.ends_with(".log") {
         let Some(expected) = expected_of_etcd(file)? else { return Ok(None) };
-        let operations = etcd_operations(&text()?);
+        let operations = read_jepsen_log(&text()?)?.registers();
         return Ok(Some(with_times(expected, |is_brief| {
             register_verdict(&operations, InitialValue::Absent, is_brief)
         })));
@@ -81,7 +81,7 @@ fn judge(file: &Path) -> Result<Option<Judged>, Box<dyn Error>> {
         return Ok(Some(with_times(name.ends_with("-ok.txt"), |_| key_value_verdict(&keys))));
     }
     if name.ends_with(".edn") && folder("cas-register") {
-        let operations = operations_from_edn(&text()?, true)?;
+        let operations = read_jepsen(&text()?, true)?.registers();
         return Ok(Some(with_times(folder("good"), |is_brief| {
             register_verdict(&operations, InitialValue::Value(0), is_brief)
         })));
@@ -132,44 +132,6 @@ fn expected_of_etcd(file: &Path) -> Result<Option<bool>, Box<dyn Error>> {
     let tests = fs::read_to_string(root.join("porcupine_test.go"))?;
     let call = format!("checkJepsen(t, {number}, ");
     Ok(tests.split(&call).nth(1).map(|rest| rest.starts_with("true")))
-}
-
-/// Reads a log of Jepsen's etcd test. The time of an event is its line.
-fn etcd_operations(text: &str) -> Vec<Operation> {
-    let mut open: HashMap<u32, usize> = HashMap::new();
-    let mut operations: Vec<Operation> = Vec::new();
-    for (at, line) in text.lines().enumerate() {
-        let Some((_, event)) = line.split_once("jepsen.util - ") else { continue };
-        let fields: Vec<&str> = event.split_whitespace().collect();
-        let [process, kind, function, value @ ..] = fields.as_slice() else { continue };
-        let Ok(process) = process.parse() else { continue };
-        let numbers: Vec<Option<u64>> = value.iter().map(|text| text.trim_matches(['[', ']']).parse().ok()).collect();
-        let access = match (*function, numbers.as_slice()) {
-            (":read", [value]) => Access::Read { value: *value },
-            (":write", [Some(value)]) => Access::Write { value: *value },
-            (":cas", [from, to]) => Access::CompareAndSet { from: *from, to: *to },
-            _ => Access::Read { value: None },
-        };
-        if *kind == ":invoke" {
-            open.insert(process, operations.len());
-            let (start_ns, status) = (at as i64, Status::Unknown);
-            operations.push(Operation { process, key: 0, start_ns, end_ns: None, access, status, version: None });
-        } else if let Some(operation) = open.get(&process).map(|&place| &mut operations[place])
-            && *kind != ":info"
-        {
-            operation.end_ns = Some(at as i64);
-            operation.status = match (*kind, operation.access) {
-                (":ok", _) => Status::Applied,
-                (_, Access::CompareAndSet { .. }) => Status::Unequal,
-                // A read that timed out.
-                _ => Status::Failed,
-            };
-            if let (":ok", Access::Read { .. }) = (*kind, operation.access) {
-                operation.access = access;
-            }
-        }
-    }
-    operations
 }
 
 /// Operations of a store whose values are texts.

@@ -1,10 +1,6 @@
-//! Histories in the format of Jepsen: maps in Clojure's notation, one for each start and end of an
-//! operation.
+//! Values in Clojure's notation, edn.
 
-use std::collections::HashMap;
 use std::fmt;
-
-use crate::operation::{Access, Operation, Status};
 
 /// A value in Clojure's notation.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,17 +14,17 @@ pub enum Edn {
     Map(Vec<(Edn, Edn)>),
 }
 
-/// Text that is no history.
+/// Text that is no edn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EdnError {
-    /// Position in the text, bytes.
-    pub at: usize,
+    /// Number of the line, from 1.
+    pub line: usize,
     pub what: &'static str,
 }
 
 impl fmt::Display for EdnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: {}", self.at, self.what)
+        write!(f, "line {}: {}", self.line, self.what)
     }
 }
 
@@ -40,12 +36,32 @@ impl Edn {
     /// # Errors
     /// Text that does not follow the notation.
     pub fn read_all(text: &str) -> Result<Vec<Self>, EdnError> {
-        let mut reader = Reader { text: text.as_bytes(), at: 0 };
+        let mut values = Vec::new();
+        Reader::new(text).read_until_end(|_, value| values.push(value))?;
+        Ok(values)
+    }
+
+    /// Reads the values of a text, or the items of the list that is the whole text, each with the
+    /// number of the line on which it begins.
+    ///
+    /// # Errors
+    /// Text that does not follow the notation.
+    pub fn read_lines(text: &str) -> Result<Vec<(usize, Self)>, EdnError> {
+        let mut reader = Reader::new(text);
         let mut values = Vec::new();
         reader.skip_blanks();
-        while reader.at < reader.text.len() {
-            values.push(reader.value(0)?);
-            reader.skip_blanks();
+        let close = match reader.text.get(reader.at) {
+            Some(b'[') => b']',
+            Some(b'(') => b')',
+            _ => {
+                reader.read_until_end(|line, value| values.push((line, value)))?;
+                return Ok(values);
+            }
+        };
+        reader.items(close, 0, |line, value| values.push((line, value)))?;
+        reader.skip_blanks();
+        if reader.at < reader.text.len() {
+            return Err(reader.error("text after the list of events"));
         }
         Ok(values)
     }
@@ -65,15 +81,65 @@ impl Edn {
     }
 }
 
+impl fmt::Display for Edn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nil => f.write_str("nil"),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Word(word) => f.write_str(word),
+            Self::List(items) => {
+                f.write_str("[")?;
+                for (place, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if place == 0 { "" } else { " " })?;
+                }
+                f.write_str("]")
+            }
+            Self::Map(pairs) => {
+                f.write_str("{")?;
+                for (place, (key, value)) in pairs.iter().enumerate() {
+                    write!(f, "{}{key} {value}", if place == 0 { "" } else { ", " })?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
 /// Deepest nesting.
 const DEPTH: usize = 64;
 
 struct Reader<'t> {
     text: &'t [u8],
     at: usize,
+    /// Position up to which lines were counted, and the number of the line there.
+    counted: (usize, usize),
 }
 
-impl Reader<'_> {
+impl<'t> Reader<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text: text.as_bytes(), at: 0, counted: (0, 1) }
+    }
+
+    /// Returns the number of the current line.
+    fn line(&mut self) -> usize {
+        let (until, line) = self.counted;
+        let at = self.at.min(self.text.len());
+        let breaks = self.text[until..at].iter().filter(|byte| **byte == b'\n').count();
+        self.counted = (at, line + breaks);
+        self.counted.1
+    }
+
+    fn read_until_end(&mut self, mut found: impl FnMut(usize, Edn)) -> Result<(), EdnError> {
+        self.skip_blanks();
+        while self.at < self.text.len() {
+            let line = self.line();
+            found(line, self.value(0)?);
+            self.skip_blanks();
+        }
+        Ok(())
+    }
+
     fn skip_blanks(&mut self) {
         while let Some(&byte) = self.text.get(self.at) {
             match byte {
@@ -88,8 +154,8 @@ impl Reader<'_> {
         }
     }
 
-    fn error(&self, what: &'static str) -> EdnError {
-        EdnError { at: self.at, what }
+    fn error(&mut self, what: &'static str) -> EdnError {
+        EdnError { line: self.line(), what }
     }
 
     fn value(&mut self, depth: usize) -> Result<Edn, EdnError> {
@@ -99,8 +165,8 @@ impl Reader<'_> {
         self.skip_blanks();
         match self.text.get(self.at) {
             None => Err(self.error("a value is missing")),
-            Some(b'[') => Ok(Edn::List(self.items(b']', depth)?)),
-            Some(b'(') => Ok(Edn::List(self.items(b')', depth)?)),
+            Some(b'[') => self.list(b']', depth),
+            Some(b'(') => self.list(b')', depth),
             Some(b'{') => self.map(depth),
             Some(b'#') => self.tagged(depth),
             Some(b'"') => self.string(),
@@ -109,25 +175,38 @@ impl Reader<'_> {
         }
     }
 
-    fn items(&mut self, close: u8, depth: usize) -> Result<Vec<Edn>, EdnError> {
+    /// Reads the items between two brackets, with their lines.
+    fn items(&mut self, close: u8, depth: usize, mut found: impl FnMut(usize, Edn)) -> Result<(), EdnError> {
+        let opened = self.line();
         self.at += 1;
-        let mut items = Vec::new();
         loop {
             self.skip_blanks();
             if self.text.get(self.at) == Some(&close) {
                 self.at += 1;
-                return Ok(items);
+                return Ok(());
             }
-            items.push(self.value(depth + 1)?);
+            if self.at >= self.text.len() {
+                return Err(EdnError { line: opened, what: "a bracket is not closed" });
+            }
+            let line = self.line();
+            found(line, self.value(depth + 1)?);
         }
     }
 
+    fn list(&mut self, close: u8, depth: usize) -> Result<Edn, EdnError> {
+        let mut items = Vec::new();
+        self.items(close, depth, |_, item| items.push(item))?;
+        Ok(Edn::List(items))
+    }
+
     fn map(&mut self, depth: usize) -> Result<Edn, EdnError> {
-        let mut items = self.items(b'}', depth)?.into_iter();
-        let mut pairs = Vec::new();
-        while let Some(key) = items.next() {
-            let value = items.next().ok_or(self.error("a map ends with a key"))?;
-            pairs.push((key, value));
+        let (mut pairs, mut key) = (Vec::new(), None);
+        self.items(b'}', depth, |_, item| match key.take() {
+            None => key = Some(item),
+            Some(key) => pairs.push((key, item)),
+        })?;
+        if key.is_some() {
+            return Err(self.error("a map ends with a key"));
         }
         Ok(Edn::Map(pairs))
     }
@@ -136,7 +215,7 @@ impl Reader<'_> {
     fn tagged(&mut self, depth: usize) -> Result<Edn, EdnError> {
         self.at += 1;
         if self.text.get(self.at) == Some(&b'{') {
-            return Ok(Edn::List(self.items(b'}', depth)?));
+            return self.list(b'}', depth);
         }
         if self.text.get(self.at) != Some(&b'[') {
             self.word();
@@ -181,351 +260,29 @@ impl Reader<'_> {
     }
 }
 
-/// Numbers for values and keys that are no numbers.
-#[derive(Debug, Default)]
-struct Names(HashMap<String, u64>);
-
-impl Names {
-    fn number(&mut self, value: &Edn) -> Option<u64> {
-        match value {
-            Edn::Nil => None,
-            // The number of a missing value is reserved.
-            Edn::Number(number) => Some((*number as u64).min(u64::MAX - 1)),
-            other => {
-                let next = (1 << 63) + self.0.len() as u64;
-                Some(*self.0.entry(format!("{other:?}")).or_insert(next))
-            }
-        }
-    }
-}
-
-/// Reads a history of registers: the functions `read`, `write` and `cas`. A value that is a pair is
-/// a key and a value, unless the function is `cas` and the pair is the old and the new value; a key
-/// may also be in the field `key`.
-///
-/// The time of an event is its position, as Jepsen's checkers have it. As in these, a read of `nil`
-/// tells nothing if `nil_is_unknown`, and operations that failed did not happen.
-///
-/// # Errors
-/// Text that does not follow the notation, or an event without its fields.
-pub fn operations_from_edn(text: &str, nil_is_unknown: bool) -> Result<Vec<Operation>, EdnError> {
-    let mut events = Edn::read_all(text)?;
-    if let [Edn::List(_)] = events.as_slice()
-        && let Some(Edn::List(all)) = events.pop()
-    {
-        events = all;
-    }
-    let mut history = Import { names: Names::default(), open: HashMap::new(), operations: Vec::new(), nil_is_unknown };
-    for (at, event) in events.iter().enumerate() {
-        // Events of the nemesis are no operations.
-        if let Some(Edn::Number(process)) = event.get("process") {
-            history.add(*process, event, at as i64).ok_or(EdnError { at, what: "an event that is no operation" })?;
-        }
-    }
-    Ok(history.operations)
-}
-
-struct Import {
-    names: Names,
-    /// Per process, the position of its open operation.
-    open: HashMap<i64, usize>,
-    operations: Vec<Operation>,
-    nil_is_unknown: bool,
-}
-
-impl Import {
-    fn add(&mut self, process: i64, event: &Edn, at: i64) -> Option<()> {
-        let kind = event.get("type")?.as_str()?;
-        if kind == "invoke" {
-            self.open.insert(process, self.operations.len());
-            let (key, access) = self.access(event)?;
-            self.operations.push(Operation {
-                process: process as u32,
-                key,
-                start_ns: at,
-                end_ns: None,
-                access,
-                status: Status::Unknown,
-                version: None,
-            });
-            return Some(());
-        }
-        let Some(place) = self.open.remove(&process) else { return Some(()) };
-        let (_, access) = self.access(event)?;
-        let operation = &mut self.operations[place];
-        match kind {
-            "ok" => {
-                let tells = access != Access::Read { value: None } || !self.nil_is_unknown;
-                (operation.end_ns, operation.access) = (Some(at), access);
-                operation.status = if tells { Status::Applied } else { Status::Unknown };
-            }
-            "fail" => (operation.end_ns, operation.status) = (Some(at), Status::Failed),
-            _ => {}
-        }
-        Some(())
-    }
-
-    fn access(&mut self, event: &Edn) -> Option<(u64, Access)> {
-        let function = event.get("f")?.as_str()?;
-        let value = event.get("value").unwrap_or(&Edn::Nil);
-        let (key, value) = match (value, function) {
-            (Edn::List(pair), "read" | "write") if pair.len() == 2 => (Some(&pair[0]), &pair[1]),
-            (Edn::List(pair), "cas") if matches!(pair.get(1), Some(Edn::List(_))) => (pair.first(), &pair[1]),
-            _ => (event.get("key"), value),
-        };
-        let key = key.and_then(|key| self.names.number(key)).unwrap_or(0);
-        let access = match function {
-            "read" => Access::Read { value: self.names.number(value) },
-            "write" => match self.names.number(value) {
-                Some(value) => Access::Write { value },
-                None => Access::Delete,
-            },
-            "cas" => {
-                let Edn::List(pair) = value else { return None };
-                let [from, to] = pair.as_slice() else { return None };
-                Access::CompareAndSet { from: self.names.number(from), to: self.names.number(to) }
-            }
-            _ => return None,
-        };
-        Some((key, access))
-    }
-}
-
-/// Writes a history for Jepsen's checkers, one event a line, in the order of time. Values of
-/// events are pairs of key and value if there are several keys.
-///
-/// A process that got no answer is renamed for its next operation, as Jepsen does. A comparison
-/// that found another value becomes a failed operation: these checkers know no other word for it.
-pub fn operations_to_edn(operations: &[Operation]) -> String {
-    let has_keys = operations.windows(2).any(|pair| pair[0].key != pair[1].key);
-    let line = |event: LogEvent| {
-        let operation = &operations[event.place];
-        let (function, value) = function_and_value(operation, event.is_end);
-        let value = if has_keys { format!("[{} {value}]", operation.key) } else { value };
-        let time = if event.is_end { operation.end_ns } else { Some(operation.start_ns) };
-        let time = time.map_or(String::new(), |time| format!(", :time {time}"));
-        let kind = event_kind(operation, event.is_end);
-        format!("{{:process {}, :type :{kind}, :f :{function}, :value {value}{time}}}\n", event.process)
-    };
-    log_events(operations).into_iter().map(line).collect()
-}
-
-/// Writes a history of one key in the format of the etcd logs that Porcupine's tests read.
-/// Porcupine checks comparisons that found another value. Its register knows no deletes: returns
-/// `None` if there are some.
-pub fn operations_to_porcupine(operations: &[Operation]) -> Option<String> {
-    if operations.iter().any(|operation| operation.access == Access::Delete) {
-        return None;
-    }
-    let line = |event: LogEvent| {
-        let operation = &operations[event.place];
-        let (function, value) = function_and_value(operation, event.is_end);
-        let kind = event_kind(operation, event.is_end);
-        let value = match (kind, operation.access) {
-            ("info", _) | ("fail", Access::Read { .. } | Access::Write { .. }) => ":timed-out".to_owned(),
-            _ => value,
-        };
-        format!("INFO  jepsen.util - {}\t:{kind}\t:{function}\t{value}\n", event.process)
-    };
-    Some(log_events(operations).into_iter().map(line).collect())
-}
-
-/// Writes a history for Elle's checker of registers (`rw-register`): each operation is a
-/// transaction of micro-operations on one key. A comparison that found another value becomes a
-/// failed one. Elle needs values that are written once, and its registers know no deletes: returns
-/// `None` if there are some.
-pub fn operations_to_elle(operations: &[Operation]) -> Option<String> {
-    if operations.iter().any(|operation| operation.access == Access::Delete) {
-        return None;
-    }
-    let line = |(index, event): (usize, LogEvent)| {
-        let operation = &operations[event.place];
-        let is_known = event_kind(operation, event.is_end) == "ok";
-        let key = operation.key;
-        let text = |value: Option<u64>| value.filter(|_| is_known).map_or("nil".to_owned(), |value| value.to_string());
-        let transaction = match operation.access {
-            Access::Read { value } => format!("[:r {key} {}]", text(value)),
-            Access::Write { value } => format!("[:w {key} {value}]"),
-            Access::CompareAndSet { from, to } => {
-                format!("[:r {key} {}] [:w {key} {}]", text(from), to.map_or("nil".to_owned(), |to| to.to_string()))
-            }
-            Access::Delete => String::new(),
-        };
-        let time = if event.is_end { operation.end_ns } else { Some(operation.start_ns) };
-        let time = time.map_or(String::new(), |time| format!(", :time {time}"));
-        let (process, kind) = (event.process, event_kind(operation, event.is_end));
-        format!("{{:index {index}, :type :{kind}, :process {process}, :f :txn, :value [{transaction}]{time}}}\n")
-    };
-    Some(log_events(operations).into_iter().enumerate().map(line).collect())
-}
-
-/// Gives operations of a process that overlap to processes of their own, as other checkers need.
-pub fn separate_processes(operations: &mut [Operation]) {
-    let mut order: Vec<usize> = (0..operations.len()).collect();
-    order.sort_by_key(|&place| operations[place].start_ns);
-    let mut next = operations.iter().map(|operation| operation.process + 1).max().unwrap_or_default();
-    // Per process, its names and the ends of their last operations.
-    let mut names: HashMap<u32, Vec<(u32, i64)>> = HashMap::new();
-    for place in order {
-        let operation = &mut operations[place];
-        let known = names.entry(operation.process).or_insert_with(|| vec![(operation.process, i64::MIN)]);
-        let free = known.iter().position(|(_, end)| *end < operation.start_ns).unwrap_or_else(|| {
-            known.push((next, i64::MIN));
-            next += 1;
-            known.len() - 1
-        });
-        operation.process = known[free].0;
-        known[free].1 = operation.end_ns.unwrap_or(operation.start_ns);
-    }
-}
-
-/// Start or end of an operation.
-struct LogEvent {
-    place: usize,
-    is_end: bool,
-    process: u32,
-}
-
-/// Returns the events in the order of time. Starts come before ends of the same time: such
-/// operations overlap.
-fn log_events(operations: &[Operation]) -> Vec<LogEvent> {
-    let mut times: Vec<(i64, bool, usize)> = Vec::with_capacity(operations.len() * 2);
-    for (place, operation) in operations.iter().enumerate() {
-        times.push((operation.start_ns, false, place));
-        times.push((operation.end_ns.unwrap_or(i64::MAX), true, place));
-    }
-    times.sort_unstable();
-    let mut next = operations.iter().map(|operation| operation.process + 1).max().unwrap_or_default();
-    let mut renamed: HashMap<u32, u32> = HashMap::new();
-    let mut names = vec![0; operations.len()];
-    let event = |(_, is_end, place): (i64, bool, usize)| {
-        let operation = &operations[place];
-        if !is_end {
-            names[place] = *renamed.get(&operation.process).unwrap_or(&operation.process);
-            if event_kind(operation, true) == "info" {
-                renamed.insert(operation.process, next);
-                next += 1;
-            }
-        }
-        LogEvent { place, is_end, process: names[place] }
-    };
-    times.into_iter().map(event).collect()
-}
-
-fn event_kind(operation: &Operation, is_end: bool) -> &'static str {
-    match operation.status {
-        _ if !is_end => "invoke",
-        Status::Applied if operation.end_ns.is_some() => "ok",
-        Status::Applied | Status::Unknown => "info",
-        Status::Failed | Status::Unequal => "fail",
-    }
-}
-
-fn function_and_value(operation: &Operation, is_end: bool) -> (&'static str, String) {
-    let text = |value: Option<u64>| value.map_or("nil".to_owned(), |value| value.to_string());
-    match operation.access {
-        Access::Read { value } => ("read", text(value.filter(|_| is_end))),
-        Access::Write { value } => ("write", value.to_string()),
-        Access::Delete => ("write", "nil".to_owned()),
-        Access::CompareAndSet { from, to } => ("cas", format!("[{} {}]", text(from), text(to))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checker::{Settings, check};
-    use crate::simulation::{PLANTS, Shape, correct_history, planted};
 
     #[test]
-    fn a_history_of_jepsen_is_read() {
-        let text = "; a comment\n[{:type :invoke, :process 1, :f :read, :value nil}\n\
-                    {:type :invoke, :process 2, :f :cas, :value [1 2]} {:process :nemesis, :type :info, :f :start}\n\
-                    {:type :ok, :process 1, :f :read, :value 3, :error [:x \"a\\\"b\"]}\n\
-                    {:type :info :process 2 :f :cas :value [1 2]}]";
-        let operations = operations_from_edn(text, true).unwrap();
-        assert_eq!(operations.len(), 2);
-        assert_eq!(operations[0].access, Access::Read { value: Some(3) });
-        assert_eq!((operations[0].start_ns, operations[0].end_ns), (0, Some(3)));
-        assert_eq!(operations[1].access, Access::CompareAndSet { from: Some(1), to: Some(2) });
-        assert_eq!((operations[1].status, operations[1].end_ns), (Status::Unknown, None));
+    fn values_are_read_with_their_lines() {
+        let text = "; a comment\n[#a.b{:x 1}\n #{2 3}, \"a\\\"\n\"\n-4.5 (nil)]";
+        let read = Edn::read_lines(text).unwrap();
+        let shown: Vec<(usize, String)> = read.into_iter().map(|(line, value)| (line, value.to_string())).collect();
+        let shown: Vec<(usize, &str)> = shown.iter().map(|(line, text)| (*line, text.as_str())).collect();
+        assert_eq!(shown, [(2, "{x 1}"), (3, "[2 3]"), (3, "\"a\\\"\\n\""), (5, "-4.5"), (5, "[nil]")]);
+        assert_eq!(Edn::read_lines("1\n2").unwrap().last(), Some(&(2, Edn::Number(2))));
     }
 
     #[test]
     fn broken_text_is_refused() {
-        for text in ["[", "{:process 1}", "]", "{:a}", "\"x", &"[".repeat(1_000)] {
-            assert!(operations_from_edn(text, true).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_written_history_has_the_same_verdicts() {
-        for seed in 0..300 {
-            let mut rng = fastrand::Rng::with_seed(seed);
-            let shape = Shape { unknown: 0.1, ..Shape::PLAIN };
-            let mut history = correct_history(shape, 4, &mut rng);
-            history.extend(
-                correct_history(shape, 5, &mut rng)
-                    .into_iter()
-                    .map(|operation| Operation { process: operation.process + shape.processes, ..operation }),
-            );
-            if rng.bool() {
-                let plant = PLANTS[seed as usize % PLANTS.len()];
-                let rename = |operation: Operation| Operation { process: operation.process + 100, ..operation };
-                history.extend(planted(plant, 5, 1_000, 1_000).into_iter().map(rename));
-            }
-            let read = operations_from_edn(&operations_to_edn(&history), false).unwrap();
-            let verdicts = |operations: &[Operation]| {
-                let mut verdicts: Vec<(u64, String)> = check(operations, Settings::default())
-                    .into_iter()
-                    .map(|key| (key.key, format!("{:?}", key.verdict).chars().take(9).collect()))
-                    .collect();
-                verdicts.sort();
-                verdicts
-            };
-            assert_eq!(verdicts(&read), verdicts(&history), "seed {seed}");
-        }
-    }
-
-    #[test]
-    fn elle_gets_transactions() {
-        let at = |access, status, end_ns, process| Operation {
-            process,
-            key: 4,
-            start_ns: 10,
-            end_ns,
-            access,
-            status,
-            version: None,
-        };
-        let cas = Access::CompareAndSet { from: Some(7), to: Some(8) };
-        let mut history = vec![
-            at(Access::Write { value: 7 }, Status::Applied, Some(20), 1),
-            at(Access::Read { value: Some(7) }, Status::Applied, Some(30), 1),
-            at(cas, Status::Unequal, Some(40), 2),
-            at(cas, Status::Unknown, None, 3),
-        ];
-        separate_processes(&mut history);
-        assert_eq!(history.iter().map(|operation| operation.process).collect::<Vec<_>>(), [1, 4, 2, 3]);
-        let events = Edn::read_all(&operations_to_elle(&history).unwrap()).unwrap();
-        let ends: Vec<String> = events[4..].iter().map(|event| format!("{:?}", event.get("value").unwrap())).collect();
-        let kinds: Vec<_> = events[4..].iter().map(|event| event.get("type").and_then(Edn::as_str).unwrap()).collect();
-        assert_eq!(kinds, ["ok", "ok", "fail", "info"]);
-        assert_eq!(ends[1], "List([List([Word(\"r\"), Number(4), Number(7)])])");
-        let unknown = "List([List([Word(\"r\"), Number(4), Nil]), List([Word(\"w\"), Number(4), Number(8)])])";
-        assert_eq!(ends[2..], [unknown, unknown]);
-        history.push(at(Access::Delete, Status::Applied, Some(50), 5));
-        assert_eq!(operations_to_elle(&history), None);
-    }
-
-    #[test]
-    fn porcupine_gets_its_own_format() {
-        let history = planted(PLANTS[0], 0, 0, 7);
-        let text = operations_to_porcupine(&history[1..]).unwrap();
-        assert_eq!(
-            text,
-            "INFO  jepsen.util - 1\t:invoke\t:write\t8\nINFO  jepsen.util - 1\t:ok\t:write\t8\n\
-             INFO  jepsen.util - 2\t:invoke\t:read\tnil\nINFO  jepsen.util - 2\t:ok\t:read\t7\n"
-        );
+        let says = |text: &str| Edn::read_lines(text).unwrap_err().to_string();
+        assert_eq!(says("{:a 1}\n{:a"), "line 2: a bracket is not closed");
+        assert_eq!(says("[\n[1]\n"), "line 1: a bracket is not closed");
+        assert_eq!(says("\n]"), "line 2: a bracket closes nothing");
+        assert_eq!(says("{:a}"), "line 1: a map ends with a key");
+        assert_eq!(says("\"x"), "line 1: a string does not end");
+        assert_eq!(says("[1] 2"), "line 1: text after the list of events");
+        assert_eq!(says(&"[".repeat(1_000)), "line 1: nested too deeply");
     }
 }

@@ -16,6 +16,9 @@ mod cluster;
 mod cluster_order;
 mod edn;
 mod explanation;
+mod foreign_history;
+mod jepsen;
+mod jepsen_log;
 mod key_history;
 mod operation;
 mod proof;
@@ -28,6 +31,7 @@ mod shrink;
 mod value_table;
 mod visited;
 mod window;
+mod written_history;
 mod zones;
 
 #[cfg(test)]
@@ -39,14 +43,17 @@ mod tests;
 
 pub use carry::InitialValue;
 pub use checker::{Checker, KeyVerdict, Linearizability, Settings, check};
-pub use edn::{
-    Edn, EdnError, operations_from_edn, operations_to_edn, operations_to_elle, operations_to_porcupine,
-    separate_processes,
-};
+pub use edn::{Edn, EdnError};
 pub use explanation::Explanation;
+pub use foreign_history::{
+    ForeignHistory, ForeignObject, ForeignSettings, HistoryError, HistoryErrors, ObjectOperations, OperationLines,
+};
+pub use jepsen::read_jepsen;
+pub use jepsen_log::{is_jepsen_log, read_jepsen_log};
 pub use operation::{Access, Operation, Status};
 pub use proof::Proof;
 pub use queue::{QueueAccess, QueueOperation, QueueSettings, check_queue};
 pub use search::{CallInterval, Extent, FinalState, Outlook, Searched, SequentialModel, search};
 pub use sessions::{Guarantee, SessionViolation, check_sessions};
 pub use set::{SetAccess, SetOperation, check_set};
+pub use written_history::{operations_to_edn, operations_to_elle, operations_to_porcupine, separate_processes};

@@ -109,8 +109,8 @@ impl Item {
     }
 }
 
-/// Returns the interval of an operation's effect, wider by `clock_error_ns` on both sides, or `None`
-/// if it certainly had no effect.
+/// Returns the interval of an operation's effect, wider by `clock_error_ns` on both sides, or
+/// `None` if it certainly had no effect.
 pub(crate) fn effect_interval(
     (start_ns, end_ns): (i64, Option<i64>),
     status: Status,

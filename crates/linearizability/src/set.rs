@@ -69,7 +69,7 @@ pub fn check_set(operations: &[SetOperation], settings: Settings) -> Linearizabi
 
 /// A time that an operation bounds.
 #[derive(Debug, Clone, Copy)]
-struct TimeBound {
+struct MomentBound {
     at: i64,
     operation: usize,
 }
@@ -78,8 +78,8 @@ struct TimeBound {
 #[derive(Debug, Clone, Copy)]
 struct ElementMoment {
     element: u64,
-    earliest: TimeBound,
-    latest: TimeBound,
+    earliest: MomentBound,
+    latest: MomentBound,
     /// An operation that adds it.
     writer: usize,
     /// Place of the smallest read that has it.
@@ -110,7 +110,7 @@ impl GrowingSet {
         let spans = || operations.iter().enumerate().map(|(place, it)| (place, it, it.span(clock_error_ns)));
         for (operation, it, span) in spans() {
             if let (SetAccess::Add { element }, Some((start, end))) = (&it.access, span) {
-                set.add(*element, TimeBound { at: start, operation }, TimeBound { at: end, operation });
+                set.add(*element, MomentBound { at: start, operation }, MomentBound { at: end, operation });
             }
         }
         for (operation, it, span) in spans() {
@@ -130,7 +130,7 @@ impl GrowingSet {
         Ok(set)
     }
 
-    fn add(&mut self, element: u64, start: TimeBound, end: TimeBound) {
+    fn add(&mut self, element: u64, start: MomentBound, end: MomentBound) {
         let next = self.moments.len() as u32;
         let place = *self.places.entry(element).or_insert(next);
         if place == next {
@@ -154,10 +154,10 @@ impl GrowingSet {
         };
         let moment = &mut self.moments[place as usize];
         if is_present && span.1 < moment.latest.at {
-            moment.latest = TimeBound { at: span.1, operation };
+            moment.latest = MomentBound { at: span.1, operation };
         }
         if !is_present && span.0 > moment.earliest.at {
-            moment.earliest = TimeBound { at: span.0, operation };
+            moment.earliest = MomentBound { at: span.0, operation };
         }
         Ok(())
     }
@@ -243,8 +243,8 @@ impl GrowingSet {
         Ok(latest_start.into_iter().chain(group.iter().copied()).max_by_key(|event| event.start.at))
     }
 
-    /// Proves that a read misses an element of a read that is not larger. So it has another one that
-    /// this read misses.
+    /// Proves that a read misses an element of a read that is not larger. So it has another one
+    /// that this read misses.
     fn not_included(&self, place: usize) -> Option<Proof> {
         let has = |read: &WholeRead, element: u64| read.elements.binary_search(&element).is_ok();
         let moments = self.moments.iter();
@@ -316,8 +316,8 @@ impl GrowingSet {
 /// Something that has a place in the order: the moment of an element, or a read of the whole set.
 #[derive(Debug, Clone, Copy)]
 struct OrderedEvent<'s> {
-    start: TimeBound,
-    end: TimeBound,
+    start: MomentBound,
+    end: MomentBound,
     moment: Option<&'s ElementMoment>,
 }
 
@@ -327,7 +327,7 @@ impl<'s> OrderedEvent<'s> {
     }
 
     fn of_read(read: &WholeRead) -> Self {
-        let at = |at: i64| TimeBound { at, operation: read.operation };
+        let at = |at: i64| MomentBound { at, operation: read.operation };
         Self { start: at(read.start), end: at(read.end), moment: None }
     }
 }

@@ -21,9 +21,9 @@ const EXIT_CODES: &str = "Exit codes:
   2    bad file or arguments
   3    the lab could not be built, or something is not installed
   4    the target failed to start
-  5    a requirement was violated
+  5    a requirement was violated, or a history is not linearizable
   6    the result is void
-  7    the gate of `compare` is inconclusive
+  7    the gate of `compare` or the verdict of `audit` is inconclusive
   130  interrupted (Ctrl-C, SIGTERM, SIGHUP, or its output is closed); the records are
        kept, and a partial report is written";
 
@@ -66,6 +66,19 @@ Figures have the names of the columns of a run folder's files (docs/formats.md),
 has the trial's verdict; void trials are exported as well. In OpenMetrics, figures that are counted each second become
 counters, which are 0 at load start, and swept values become labels such as point_load_agents.";
 
+const AUDITING: &str = "Examples:
+  plimsoll audit store/etcd/latest/history.edn
+  plimsoll audit queue.edn --any-order
+  plimsoll export runs/2026-11-20T10-31-05-registers --history jepsen --trial 001 | plimsoll audit -
+
+Read are histories of Jepsen in edn, and the logs of etcd that Porcupine's tests read, also in gzip:
+  registers  read, write, cas
+  sets       add, remove, contains, read
+  queues     enqueue, dequeue, drain
+Values are pairs of key and value if there are several objects. docs/consistency.md describes the check.
+
+Exit codes: 0 linearizable, 2 a bad file, 5 not linearizable, 7 undecided.";
+
 /// Finds how much load a clustered service safely carries, and what happens when part of it sinks.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, after_long_help = EXIT_CODES, disable_help_subcommand = true)]
@@ -98,6 +111,9 @@ pub enum Command {
     /// Write the figures of runs for other programs: CSV, Parquet, or OpenMetrics for Prometheus
     #[command(after_long_help = EXPORTING)]
     Export(Export),
+    /// Check whether a history of registers, sets or queues, such as Jepsen's, is linearizable
+    #[command(after_long_help = AUDITING)]
+    Audit(AuditedHistory),
     /// Open a run's report in the browser
     Open(Folder),
     /// Check this machine for what would distort a measurement, and suggest what to do
@@ -344,6 +360,18 @@ pub enum HistoryFormat {
     Elle,
     /// Events of one key, as Porcupine's tests for etcd read them
     Porcupine,
+}
+
+#[derive(Debug, Args)]
+pub struct AuditedHistory {
+    /// The history, or `-` for the standard input
+    pub file: PathBuf,
+    /// Value of each register before its first operation [default: none]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub initial: Option<String>,
+    /// Let values leave a queue in any order
+    #[arg(long)]
+    pub any_order: bool,
 }
 
 #[derive(Debug, Args)]

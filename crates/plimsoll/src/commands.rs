@@ -1,5 +1,6 @@
 //! Commands, grouped by subject. Code that several commands share is in the crates that they use.
 
+pub mod audit;
 pub mod experiments;
 pub mod export;
 pub mod folders;

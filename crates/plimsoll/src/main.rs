@@ -45,6 +45,7 @@ fn play() -> ExitCode {
         Command::History(arguments) => commands::folders::history(&arguments),
         Command::Contents(arguments) => commands::folders::contents(&arguments),
         Command::Export(arguments) => commands::export::run(&arguments),
+        Command::Audit(arguments) => commands::audit::run(&arguments),
         Command::Open(arguments) => commands::folders::open(&arguments),
         Command::Doctor(arguments) => commands::machine::doctor(&arguments),
         Command::Selfcheck(arguments) => commands::selfcheck::run(&arguments),

@@ -23,7 +23,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("experiment", &["text"]),
     ("fixture", &[]),
     ("fleet", &["experiment", "linux", "load", "record"]),
-    ("fuzzing", &["experiment", "fleet", "import", "load", "record", "runner", "wire"]),
+    ("fuzzing", &["experiment", "fleet", "import", "linearizability", "load", "record", "runner", "wire"]),
     ("import", &["experiment", "text"]),
     ("lab", &["experiment", "linux", "record", "runner", "text", "transport", "wire"]),
     ("linearizability", &[]),

@@ -18,17 +18,7 @@ const LONGEST: u64 = 512 * 1024 * 1024;
 /// Makes an experiment from a file of another tool.
 pub fn new(from: &Path, arguments: &cli::New) -> Result<Exit, Failure> {
     let shown = from.display().to_string();
-    let bytes = content(from).map_err(|error| Failure::Bad {
-        what: format!("cannot read {shown}: {error}"),
-        remedy: "give a file, or `-` for the standard input".to_owned(),
-    })?;
-    let bytes = unpacked(bytes).map_err(Failure::file(format!("cannot unpack {shown}")))?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(Failure::Bad {
-            what: format!("{shown} is longer than {} MiB", LONGEST / 1024 / 1024),
-            remedy: "give a part of it: head -n 1000000 FILE | plimsoll new --from - --out NEW.toml".to_owned(),
-        });
-    }
+    let bytes = unpacked_source(from, "head -n 1000000 FILE | plimsoll new --from - --out NEW.toml")?;
     // A log may have bytes that are no text.
     let text = String::from_utf8_lossy(&bytes);
     let name = from.file_name().map_or_else(|| shown.clone(), |name| name.to_string_lossy().into_owned());
@@ -59,6 +49,23 @@ pub fn new(from: &Path, arguments: &cli::New) -> Result<Exit, Failure> {
     }
     output::say(&format!("{} is written: `plimsoll check {}` shows what it does", out.display(), out.display()));
     Ok(Exit::Well)
+}
+
+/// Reads a file of another tool, or the standard input. `shorter` is a command that reads a part.
+pub fn unpacked_source(from: &Path, shorter: &str) -> Result<Vec<u8>, Failure> {
+    let shown = from.display();
+    let bytes = content(from).map_err(|error| Failure::Bad {
+        what: format!("cannot read {shown}: {error}"),
+        remedy: "give a file, or `-` for the standard input".to_owned(),
+    })?;
+    let bytes = unpacked(bytes).map_err(Failure::file(format!("cannot unpack {shown}")))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(Failure::Bad {
+            what: format!("{shown} is longer than {} MiB", LONGEST / 1024 / 1024),
+            remedy: format!("give a part of it: {shorter}"),
+        });
+    }
+    Ok(bytes)
 }
 
 /// Reads the source.

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
-use linearizability::{Edn, Linearizability, Settings, check, operations_from_edn};
+use linearizability::{Edn, Linearizability, Settings, check, read_jepsen};
 
 use crate::hit::echo;
 use crate::sandbox::{Sandbox, json, number, root, until};
@@ -85,7 +85,7 @@ fn histories_are_read_back_by_the_checkers_formats() {
     let run = run.to_str().unwrap();
     let export = |more: &[&str]| sandbox.play(&[&["export", run, "--history"], more].concat());
     let verdicts = |text: &str| {
-        let operations = operations_from_edn(text, false).unwrap();
+        let operations = read_jepsen(text, false).unwrap().registers();
         let settings = Settings { brief_proofs: true, ..Settings::default() };
         (operations.len(), check(&operations, settings).into_iter().map(|key| key.verdict).collect::<Vec<_>>())
     };

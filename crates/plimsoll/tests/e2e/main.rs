@@ -25,6 +25,7 @@ mod find;
 mod fleets;
 mod fleets_on_hosts;
 mod fleets_on_platforms;
+mod foreign_histories;
 mod history;
 mod hit;
 mod hit_tls;
