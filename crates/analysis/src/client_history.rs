@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use linearizability::{Access, InitialValue, Operation, Status};
+use linearizability::{Access, InitialValue, Operation, QueueAccess, QueueOperation, Status};
 use record::events::{By, HistoryEntry};
 
 const NS_PER_S: f64 = 1e9;
@@ -23,8 +23,10 @@ pub struct KeyOperations<'a> {
     pub space: &'a str,
     pub key: &'a str,
     pub lines: Vec<&'a HistoryEntry>,
-    /// Operations, one for each line. Each has the key's index as its key.
+    /// Operations, one for each line. Each has the key's index as its key. Empty for a queue.
     pub operations: Vec<Operation>,
+    /// Operations on a queue, one for each line.
+    pub queue: Vec<QueueOperation>,
     /// Whether something about the key is not known.
     is_left_out: bool,
 }
@@ -64,6 +66,10 @@ impl<'a> ClientHistory<'a> {
                 keys.push(KeyOperations { space, key, ..KeyOperations::default() });
                 keys.len() - 1
             });
+            if line.is_of_queue() {
+                keys[place].add_to_queue(line, &mut values);
+                continue;
+            }
             match operation(line, place, &mut values) {
                 Some(Ok(operation)) => {
                     keys[place].lines.push(line);
@@ -106,11 +112,11 @@ fn operation<'a>(
         ("remove", _) => Access::Delete,
         _ => return Some(Err(Untold)),
     };
-    let end_ns = (status != Status::Unknown).then_some((line.at_s * NS_PER_S) as i64);
+    let end_ns = (status != Status::Unknown).then_some(ns(line.at_s));
     Some(Ok(Operation {
         process: line.agent.unwrap_or(0),
         key: key as u64,
-        start_ns: (start_s * NS_PER_S) as i64,
+        start_ns: ns(start_s),
         end_ns,
         access,
         status,
@@ -118,7 +124,46 @@ fn operation<'a>(
     }))
 }
 
+/// Returns nanoseconds of a time in seconds.
+fn ns(at_s: f64) -> i64 {
+    (at_s * NS_PER_S) as i64
+}
+
+impl<'a> KeyOperations<'a> {
+    /// Adds an operation on a queue, unless it had no effect.
+    fn add_to_queue(&mut self, line: &'a HistoryEntry, values: &mut ValueNumbers<'a>) {
+        let status = match line.applied {
+            Some(true) => Status::Applied,
+            Some(false) => return,
+            None => Status::Unknown,
+        };
+        let access = match (line.effect.as_str(), values.of(line.value.as_deref())) {
+            ("enqueue", Some(value)) => Some(QueueAccess::Enqueue { value }),
+            ("dequeue", value) => Some(QueueAccess::Dequeue { value }),
+            _ => None,
+        };
+        let (Some(start_s), Some(access)) = (line.start_s, access) else {
+            self.is_left_out = true;
+            return;
+        };
+        let end_ns = (status != Status::Unknown).then_some(ns(line.at_s));
+        self.lines.push(line);
+        self.queue.push(QueueOperation { start_ns: ns(start_s), end_ns, access, status });
+    }
+}
+
 impl KeyOperations<'_> {
+    /// Whether clients put values into the key as a queue and took some, and the history has all
+    /// that a check needs.
+    #[must_use]
+    pub fn is_checkable_queue(&self) -> bool {
+        let has = |wanted: fn(&QueueAccess) -> bool| self.queue.iter().any(|operation| wanted(&operation.access));
+        !self.is_left_out
+            && self.operations.is_empty()
+            && has(|access| matches!(access, QueueAccess::Enqueue { .. }))
+            && has(|access| matches!(access, QueueAccess::Dequeue { .. }))
+    }
+
     /// Returns `space/key`, or the key alone without a space.
     #[must_use]
     pub fn name(&self) -> String {
@@ -130,6 +175,7 @@ impl KeyOperations<'_> {
     pub fn is_checkable(&self) -> bool {
         let has = |wanted: fn(&Access) -> bool| self.operations.iter().any(|operation| wanted(&operation.access));
         !self.is_left_out
+            && self.queue.is_empty()
             && has(|access| matches!(access, Access::Read { .. } | Access::CompareAndSet { .. }))
             && has(|access| !matches!(access, Access::Read { .. }))
     }

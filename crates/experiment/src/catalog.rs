@@ -86,6 +86,11 @@ pub enum Effect {
     /// is absent. The answer's field `succeeded` says whether it did, or else the answer's status;
     /// `value` is the value that it found instead.
     CompareAndSet,
+    /// Adds `value` to the end of the queue `key` of `space`.
+    Enqueue,
+    /// Takes the first value from the queue `key` of `space`. An `ok` answer without `value` says
+    /// that the queue was empty.
+    Dequeue,
 }
 
 /// A fault as an experiment sees it.

@@ -1,6 +1,6 @@
 //! Speed and memory of the check: makes a correct history of many keys and checks it, whole or
-//! beside its making; or a history of one queue or one set. Prints the time of the check alone, by the clock and on a CPU, and the peak
-//! memory of the process.
+//! beside its making; or a history of one queue or one set. Prints the time of the check alone, by
+//! the clock and on a CPU, and the peak memory of the process.
 //!
 //! ```text
 //! cargo run --release -p plimsoll-linearizability --example speed -- whole 1000000 10000

@@ -233,6 +233,8 @@ fn add_operation(page: &mut String, operation: &Operation) {
         Effect::CompareAndSet => " The audit counts it as a compare-and-set.",
         Effect::Remove => " The audit counts it as a removal.",
         Effect::RemoveAll => " The audit counts it as the removal of all keys of a space.",
+        Effect::Enqueue => " The audit checks the key as a queue.",
+        Effect::Dequeue => " The audit checks the key as a queue; an answer without a value says that it was empty.",
     };
     let _ = write!(page, "\n### `{}`\n\n{}{effect}\n", operation.name, sentence(operation.help));
     if operation.takes.is_empty() && operation.answers.is_empty() {

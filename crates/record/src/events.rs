@@ -499,13 +499,15 @@ pub struct HistoryEntry {
     pub by: By,
     /// Number of the agent. Null for prepare and audit.
     pub agent: Option<u32>,
-    /// Effect on data: `read`, `write`, `remove`, `remove_all` or `cas` (compare-and-set).
+    /// Effect on data: `read`, `write`, `remove`, `remove_all`, `cas` (compare-and-set), `enqueue`
+    /// or `dequeue`.
     pub effect: String,
     /// The space. Empty if the protocol has no spaces.
     pub space: String,
     /// The key. Empty for `remove_all`.
     pub key: String,
-    /// The value that was written or read. Null for removals and for a read that found nothing.
+    /// The value that was written, read, or put into or taken from a queue. Null for removals, for
+    /// a read that found nothing and for a dequeue that found the queue empty.
     pub value: Option<String>,
     /// Value that a compare-and-set expects. Absent if it expects no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -532,6 +534,12 @@ impl HistoryEntry {
     #[must_use]
     pub fn changes_key(&self) -> bool {
         matches!(self.effect.as_str(), "write" | "remove" | "cas")
+    }
+
+    /// Whether the operation uses its key as a queue.
+    #[must_use]
+    pub fn is_of_queue(&self) -> bool {
+        matches!(self.effect.as_str(), "enqueue" | "dequeue")
     }
 }
 

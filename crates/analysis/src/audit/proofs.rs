@@ -84,6 +84,10 @@ fn did(line: &HistoryEntry) -> String {
                 _ => format!("replaced {from} by {}", value.unwrap_or_default()),
             }
         }
+        ("enqueue", value) => format!("enqueued {}", value.unwrap_or_default()),
+        ("dequeue", Some(value)) => format!("dequeued {value}"),
+        ("dequeue", None) if line.applied.is_none() => "dequeued".to_owned(),
+        ("dequeue", None) => "found the queue empty".to_owned(),
         _ => "removed it".to_owned(),
     }
 }

@@ -6,9 +6,9 @@
 //! checked if clients changed and read it, and if the history shows all that is needed: the start
 //! and the value of each operation, each sent once. If clients read a value that nobody wrote, the
 //! key may have had it before its first operation. The read-back after the load does not count,
-//! because [`super::lost_writes`] judges it.
+//! because [`super::lost_writes`] judges it. A key that clients use as a queue is checked as one.
 
-use linearizability::{Linearizability, Settings, check};
+use linearizability::{Linearizability, QueueSettings, Settings, check, check_queue};
 use record::results::ConsistencyProof;
 
 use super::EXAMPLES;
@@ -37,7 +37,7 @@ pub(super) struct SingleCopyCheck {
 pub(super) fn single_copy(history: &ClientHistory<'_>, clock_error_ns: i64) -> Option<SingleCopyCheck> {
     let settings = Settings { clock_error_ns, search_limit: SEARCH_LIMIT, ..Settings::default() };
     let mut found = SingleCopyCheck::default();
-    for key in history.keys.iter().filter(|key| key.is_checkable()) {
+    for key in history.keys.iter().filter(|key| key.is_checkable() || key.is_checkable_queue()) {
         found.add(history, key, settings);
     }
     (found.keys > 0).then_some(found)
@@ -55,9 +55,16 @@ impl SingleCopyCheck {
 
     fn add(&mut self, history: &ClientHistory<'_>, key: &KeyOperations<'_>, settings: Settings) {
         self.keys += 1;
-        let settings = Settings { initial: key.initial(), ..settings };
-        let Some(judged) = check(&key.operations, settings).into_iter().next() else { return };
-        match judged.verdict {
+        let verdict = if key.is_checkable_queue() {
+            // The queue may have held values before its first operation.
+            let clock_error_ns = settings.clock_error_ns;
+            check_queue(&key.queue, QueueSettings { starts_empty: false, clock_error_ns, ..QueueSettings::default() })
+        } else {
+            let settings = Settings { initial: key.initial(), ..settings };
+            let Some(judged) = check(&key.operations, settings).into_iter().next() else { return };
+            judged.verdict
+        };
+        match verdict {
             Linearizability::Linearizable => {}
             Linearizability::Unknown { .. } => self.undecided += 1,
             Linearizability::Violation(found) => {
@@ -227,6 +234,37 @@ mod tests {
         history.push(line(2, "read", Some("a"), [4.1, 4.2]));
         assert_eq!(judged(&history, 0.01).unwrap().verdict(), "no");
         assert_eq!(judged(&history, 0.1).unwrap().verdict(), "yes");
+    }
+
+    #[test]
+    fn queues_are_checked() {
+        let dequeue = |value, times| line(2, "dequeue", value, times);
+        let checked = |dequeues: &[HistoryEntry]| {
+            let enqueue = |value, times| line(1, "enqueue", Some(value), times);
+            let enqueued = [enqueue("a", [1.0, 2.0]), enqueue("b", [3.0, 4.0])];
+            judged(&[&enqueued, dequeues].concat(), 0.0)
+        };
+        let in_order = [dequeue(Some("a"), [5.0, 6.0]), dequeue(Some("b"), [7.0, 8.0]), dequeue(None, [9.0, 9.5])];
+        assert_eq!(checked(&in_order).map(|found| (found.verdict(), found.keys)), Some(("yes", 1)));
+        let found = checked(&[in_order[1].clone()]).unwrap();
+        assert_eq!(
+            (found.verdict(), found.examples),
+            (
+                "no",
+                vec![
+                    "s/k: agent 1 enqueued \"a\" (1.000000 to 2.000000 s), then agent 1 enqueued \"b\" (3.000000 to 4.000000 \
+                     s), then agent 2 dequeued \"b\" (7.000000 to 8.000000 s)"
+                        .to_owned()
+                ]
+            )
+        );
+        let open = unknown(dequeue(None, [4.5, 4.6]));
+        assert_eq!(checked(&[open.clone(), in_order[1].clone()]).unwrap().verdict(), "yes", "it may have taken a");
+        assert_eq!(checked(&[open, in_order[2].clone()]).unwrap().verdict(), "no", "it cannot have taken both");
+        let before = [dequeue(Some("x"), [0.1, 0.2]), in_order[0].clone()];
+        assert_eq!(checked(&before).unwrap().verdict(), "yes", "x may be older");
+        assert_eq!(checked(&[]), None, "nobody took a value");
+        assert_eq!(checked(&[line(2, "read", Some("a"), [5.0, 6.0])]), None, "not only a queue");
     }
 
     #[test]

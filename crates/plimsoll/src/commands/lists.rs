@@ -162,6 +162,8 @@ fn about_protocol(protocol: &Protocol) -> Vec<String> {
             Effect::Write => " (writes)",
             Effect::CompareAndSet => " (compares and writes)",
             Effect::Remove | Effect::RemoveAll => " (removes)",
+            Effect::Enqueue => " (adds to a queue)",
+            Effect::Dequeue => " (takes from a queue)",
         };
         lines.push(format!("\ncall = \"{}\": {}{effect}", operation.name, operation.help));
         lines.extend(fields("with", operation.takes));

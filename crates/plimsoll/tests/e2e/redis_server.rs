@@ -36,18 +36,42 @@ with   = { arguments = "MGET {agent}-{seq} none" }
 expect = { count = "2", value = "{saved}\n" }
 "#;
 
-fn experiment(with: &str, rest: &str) -> String {
+/// Two thirds of the values stay in the queues.
+const QUEUES: &str = r#"
+[[load.cycle]]
+name  = "first"
+call  = "enqueue"
+with  = { key = "jobs-{uniform:1..3}", value = "{agent}-{seq}-first" }
+audit = true
+
+[[load.cycle]]
+name  = "second"
+call  = "enqueue"
+with  = { key = "jobs-{uniform:1..3}", value = "{agent}-{seq}-second" }
+audit = true
+
+[[load.cycle]]
+call  = "dequeue"
+with  = { key = "jobs-{uniform:1..3}" }
+audit = true
+"#;
+
+fn experiment(with: &str, cycle: &str, rest: &str) -> String {
     format!(
         "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"redis\"\nwith = {with}\n[load]\nagents = 8\ntime = \"3s\"\nwarmup = \"0s\"\n\
-         {CYCLE}\n{rest}"
+         {cycle}\n{rest}"
     )
 }
 
 fn play(with: &str, rest: &str) -> Value {
+    play_cycle(with, CYCLE, rest)
+}
+
+fn play_cycle(with: &str, cycle: &str, rest: &str) -> Value {
     let redis = std::process::Command::new("redis-server").arg("--version").status();
     assert!(redis.is_ok_and(|status| status.success()), "needs a Redis server: scripts/need.sh target:redis");
     let sandbox = Sandbox::new();
-    let file = sandbox.file("redis.toml", experiment(with, rest));
+    let file = sandbox.file("redis.toml", experiment(with, cycle, rest));
     let results = sandbox.run(&[&file]).exits(0).json();
     assert_eq!(sandbox.leftovers(), [""; 0]);
     results
@@ -64,6 +88,23 @@ fn acknowledged_keys_are_kept() {
     }
     assert!(number(&results, "/trials/0/consistency/checked") > 0.0);
     assert_eq!(number(&results, "/trials/0/consistency/lost_writes"), 0.0);
+}
+
+#[test]
+fn queues_are_linearizable_until_a_kill_loses_values() {
+    let linearizable = |results: &Value| results["trials"][0]["consistency"]["linearizable"].clone();
+    let healthy = play_cycle("{}", QUEUES, "");
+    assert_eq!(linearizable(&healthy), "yes", "{healthy:#}");
+    assert_eq!(number(&healthy, "/trials/0/consistency/linearizable_checked"), 3.0);
+    let killed = play_cycle("{}", QUEUES, KILL);
+    assert_eq!(linearizable(&killed), "no", "{killed:#}");
+    assert_eq!(number(&killed, "/trials/0/consistency/not_linearizable"), 3.0);
+    let proof = &killed["trials"][0]["consistency"]["proofs"][0];
+    let explanation = proof["explanation"].as_str().unwrap();
+    assert!(
+        explanation.contains("was in the queue before") || explanation.contains("found the queue empty"),
+        "{proof}"
+    );
 }
 
 #[test]

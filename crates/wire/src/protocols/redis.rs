@@ -57,6 +57,20 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
             effect: Effect::None,
         },
         Operation {
+            name: "enqueue",
+            help: "RPUSH: adds a value to the end of a list",
+            takes: &[KEY, Field { name: "value", help: "the value to add", required: true }],
+            answers: &[Field { name: "length", help: "the list's length afterwards", required: false }, STATUS, TEXT],
+            effect: Effect::Enqueue,
+        },
+        Operation {
+            name: "dequeue",
+            help: "LPOP: takes the first value from a list; `not_found` is an answer",
+            takes: &[KEY],
+            answers: &[Field { name: "value", help: "the value taken", required: false }, STATUS, TEXT],
+            effect: Effect::Dequeue,
+        },
+        Operation {
             name: "ping",
             help: "PING: an answer without reading any data",
             takes: &[],
@@ -111,6 +125,8 @@ enum Verb {
     Set,
     Del,
     Incr,
+    Enqueue,
+    Dequeue,
     Ping,
     Command,
 }
@@ -122,7 +138,8 @@ enum Want {
     Text,
     Value,
     Count,
-    Removed,
+    /// The number that is the reply.
+    Number,
 }
 
 /// Position of the reply in the input.
@@ -301,7 +318,7 @@ impl InOrderProtocol for Redis {
                 reply.write_list(scratch);
                 Some(scratch)
             }
-            Want::Value | Want::Removed => reply.text(),
+            Want::Value | Want::Number => reply.text(),
         }
     }
 
@@ -327,7 +344,7 @@ impl Decoder {
         }
         self.status = match verb {
             _ if !reply.is_nothing() => "ok",
-            Verb::Get => "not_found",
+            Verb::Get | Verb::Dequeue => "not_found",
             _ => "nil",
         };
         Progress::Answer(Answer { used, result: AttemptCause::Ok, reusable: true, is_costly: false })
@@ -360,6 +377,8 @@ impl Verb {
             "set" => Self::Set,
             "del" => Self::Del,
             "incr" => Self::Incr,
+            "enqueue" => Self::Enqueue,
+            "dequeue" => Self::Dequeue,
             "ping" => Self::Ping,
             "command" => Self::Command,
             _ => return Err(format!("there is no operation `{name}`")),
@@ -371,10 +390,10 @@ impl Verb {
     fn fits(self, reply: Reply<'_>) -> bool {
         match reply.kind() {
             b'+' => true,
-            b'$' | b'=' | b'_' if self == Self::Get => true,
+            b'$' | b'=' | b'_' if matches!(self, Self::Get | Self::Dequeue) => true,
             b'$' | b'_' if self == Self::Set => reply.is_nothing(),
             b'$' => matches!(self, Self::Ping | Self::Command),
-            b':' => matches!(self, Self::Del | Self::Incr | Self::Command),
+            b':' => matches!(self, Self::Del | Self::Incr | Self::Enqueue | Self::Command),
             _ => self == Self::Command,
         }
     }
@@ -387,7 +406,7 @@ impl Want {
             "text" => Self::Text,
             "value" => Self::Value,
             "count" => Self::Count,
-            "removed" => Self::Removed,
+            "removed" | "length" => Self::Number,
             _ => return Err(format!("an answer has no `{name}`")),
         })
     }
@@ -492,15 +511,19 @@ pub enum RequestPart {
 pub fn compile(call: &Call<'_>) -> Result<Request, String> {
     call.check()?;
     let verb = Verb::named(call.operation.name)?;
-    let names: &[&str] = match verb {
-        Verb::Get | Verb::Del | Verb::Incr => &["key"],
-        Verb::Set => &["key", "value"],
-        Verb::Ping => &[],
+    let (command, names): (&str, &[&str]) = match verb {
+        Verb::Get => ("GET", &["key"]),
+        Verb::Del => ("DEL", &["key"]),
+        Verb::Incr => ("INCR", &["key"]),
+        Verb::Dequeue => ("LPOP", &["key"]),
+        Verb::Set => ("SET", &["key", "value"]),
+        Verb::Enqueue => ("RPUSH", &["key", "value"]),
+        Verb::Ping => ("PING", &[]),
         Verb::Command => return Ok(Request { verb, parts: any_words(call)?, wants: wants(call)? }),
     };
     let mut builder = RequestBuilder::default();
     builder.bytes(format!("*{}\r\n", 1 + names.len()).as_bytes());
-    builder.word(call.operation.name.to_ascii_uppercase().as_bytes());
+    builder.word(command.as_bytes());
     for name in names {
         let place = call.argument(name).ok_or_else(|| format!("`{}` needs `{name}`", call.operation.name))?;
         builder.argument(call.arguments, place);

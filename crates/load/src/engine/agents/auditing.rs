@@ -36,7 +36,8 @@ pub struct Audit {
     pub key: Option<CompiledTemplate>,
     /// Value that the operation writes.
     pub written: Option<RequestText>,
-    /// Value that a read returns, or that a compare-and-set found instead of the expected one.
+    /// Value that a read or a dequeue returns, or that a compare-and-set found instead of the
+    /// expected one.
     pub found: Option<CompiledField>,
     /// Value that a compare-and-set expects. `None` if it expects no value.
     pub expected: Option<RequestText>,
@@ -77,6 +78,10 @@ impl Audit {
         self.effect == "read"
     }
 
+    fn returns_value(&self) -> bool {
+        matches!(self.effect, "read" | "dequeue")
+    }
+
     fn is_comparison(&self) -> bool {
         self.effect == "cas"
     }
@@ -105,12 +110,17 @@ pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut Wa
         }
         Effect::Remove => "remove",
         Effect::RemoveAll => "remove_all",
+        Effect::Enqueue => "enqueue",
+        Effect::Dequeue => {
+            found = answered("value")?;
+            "dequeue"
+        }
         Effect::None => {
             return Err(format!("`{}` cannot be audited: it neither reads nor changes a key", operation.name));
         }
     };
     let version = answered("version")?;
-    let written = if matches!(effect, "write" | "cas") { sent("value") } else { None };
+    let written = if matches!(effect, "write" | "cas" | "enqueue") { sent("value") } else { None };
     let expected = if effect == "cas" { sent("from") } else { None };
     Ok(Audit {
         effect,
@@ -290,7 +300,7 @@ impl<P: SessionProtocol> AgentValues<P> {
             effect: audit.effect.to_owned(),
             space: audit.space.as_ref().map(text).unwrap_or_default(),
             key: audit.key.as_ref().map(text).unwrap_or_default(),
-            value: if audit.is_read() { found.take() } else { audit.written.as_ref().and_then(part) },
+            value: if audit.returns_value() { found.take() } else { audit.written.as_ref().and_then(part) },
             from: audit.expected.as_ref().and_then(part),
             equal,
             found,

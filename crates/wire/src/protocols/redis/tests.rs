@@ -116,6 +116,8 @@ fn commands_byte_for_byte() {
         ),
         ("del", &[("key", "k")], "*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n"),
         ("incr", &[("key", "k")], "*2\r\n$4\r\nINCR\r\n$1\r\nk\r\n"),
+        ("enqueue", &[("key", "k"), ("value", "{seq}")], "*3\r\n$5\r\nRPUSH\r\n$1\r\nk\r\n$2\r\n12\r\n"),
+        ("dequeue", &[("key", "k")], "*2\r\n$4\r\nLPOP\r\n$1\r\nk\r\n"),
         ("ping", &[], "*1\r\n$4\r\nPING\r\n"),
         ("command", &[("arguments", "INFO")], "*1\r\n$4\r\nINFO\r\n"),
         (
@@ -151,12 +153,17 @@ fn answers() {
     let del = compiled("del", &[("key", "k")], &["removed"]);
     let incr = compiled("incr", &[("key", "k")], &["value"]);
     let ping = compiled("ping", &[], &["status"]);
+    let enqueue = compiled("enqueue", &[("key", "k"), ("value", "v")], &["length"]);
+    let dequeue = compiled("dequeue", &[("key", "k")], &["value", "status", "text"]);
     let found = |value| Seen::answer(AttemptCause::Ok, true, "ok", &[Some(value), Some("ok"), None]);
     let missing = Seen::answer(AttemptCause::Ok, true, "not_found", &[None, Some("not_found"), None]);
     let refused = |word, reusable, text| Seen::answer(error(word), reusable, word, &[None, Some(word), Some(text)]);
     let table = [
         (&get(), "$2\r\nhi\r\n", found("hi")),
         (&get(), "$0\r\n\r\n", found("")),
+        (&enqueue, ":7\r\n", Seen::answer(AttemptCause::Ok, true, "ok", &[Some("7")])),
+        (&dequeue, "$2\r\nhi\r\n", found("hi")),
+        (&dequeue, "$-1\r\n", missing.clone()),
         (&get(), "$4\r\n\r\n\r\n\r\n", found("\r\n\r\n")),
         (&get(), "$-1\r\n", missing.clone()),
         (&get(), "_\r\n", missing),
