@@ -30,7 +30,7 @@ export RUST_TEST_THREADS ?= 8
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check quick test test-without-ring test-readers test-fleet test-targets needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages $(STUDIES)
+.PHONY: help run check quick test test-without-ring test-readers test-fleet test-targets needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages porcupine $(STUDIES)
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -100,6 +100,12 @@ test-without-ring:
 test-readers:
 	scripts/check-hlog.sh target/debug/plimsoll
 	scripts/check-otlp.sh target/debug/plimsoll
+
+# Another checker reads what `export --history` writes. Needs root and Go.
+porcupine:
+	@scripts/need.sh rust compiler python lab target:etcd
+	@cargo build --quiet --profile quick --locked --package plimsoll
+	scripts/check-porcupine.py target/quick/plimsoll
 
 test-fleet:
 	@scripts/need.sh rust compiler c++

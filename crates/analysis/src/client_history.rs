@@ -184,6 +184,12 @@ impl KeyOperations<'_> {
     /// else none. A history that some other value explains is also explained by none.
     #[must_use]
     pub fn initial(&self) -> InitialValue {
+        if self.older_value().is_some() { InitialValue::Unknown } else { InitialValue::Absent }
+    }
+
+    /// Returns the first value that clients saw and none of them wrote.
+    #[must_use]
+    pub fn older_value(&self) -> Option<u64> {
         let written: HashSet<u64> = self
             .operations
             .iter()
@@ -193,12 +199,11 @@ impl KeyOperations<'_> {
                 _ => None,
             })
             .collect();
-        let is_older = |operation: &Operation| match (operation.access, operation.status) {
+        self.operations.iter().find_map(|operation| match (operation.access, operation.status) {
             (Access::Read { value }, _) | (Access::CompareAndSet { from: value, .. }, Status::Applied) => {
-                value.is_some_and(|value| !written.contains(&value))
+                value.filter(|value| !written.contains(value))
             }
-            _ => false,
-        };
-        if self.operations.iter().any(is_older) { InitialValue::Unknown } else { InitialValue::Absent }
+            _ => None,
+        })
     }
 }

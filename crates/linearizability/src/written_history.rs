@@ -25,23 +25,33 @@ pub fn operations_to_edn(operations: &[Operation]) -> String {
 }
 
 /// Writes a history of one key in the format of the etcd logs that Porcupine's tests read.
-/// Porcupine checks comparisons that found another value. Its register knows no deletes: returns
-/// `None` if there are some.
+/// Porcupine checks comparisons that found another value. In the format every failed comparison is
+/// such a comparison. Operations that certainly had no effect are therefore left out, and so are
+/// reads without an answer. Returns `None` for deletes and for comparisons with an absent key,
+/// which the format does not have.
 pub fn operations_to_porcupine(operations: &[Operation]) -> Option<String> {
-    if operations.iter().any(|operation| operation.access == Access::Delete) {
+    let has = |operation: &Operation| match operation.access {
+        Access::Read { .. } | Access::Write { .. } => true,
+        Access::CompareAndSet { from, to } => from.is_some() && to.is_some(),
+        Access::Delete => false,
+    };
+    if !operations.iter().all(has) {
         return None;
     }
+    let tells = |operation: &Operation| match operation.status {
+        Status::Failed => false,
+        Status::Unknown => !matches!(operation.access, Access::Read { .. }),
+        Status::Applied | Status::Unequal => true,
+    };
+    let operations: Vec<Operation> = operations.iter().copied().filter(tells).collect();
     let line = |event: LogEvent| {
         let operation = &operations[event.place];
         let (function, value) = function_and_value(operation, event.is_end);
         let kind = event_kind(operation, event.is_end);
-        let value = match (kind, operation.access) {
-            ("info", _) | ("fail", Access::Read { .. } | Access::Write { .. }) => ":timed-out".to_owned(),
-            _ => value,
-        };
+        let value = if kind == "info" { ":timed-out".to_owned() } else { value };
         format!("INFO  jepsen.util - {}\t:{kind}\t:{function}\t{value}\n", event.process)
     };
-    Some(log_events(operations).into_iter().map(line).collect())
+    Some(log_events(&operations).into_iter().map(line).collect())
 }
 
 /// Writes a history for Elle's checker of registers (`rw-register`): each operation is a
@@ -225,5 +235,26 @@ mod tests {
             "INFO  jepsen.util - 1\t:invoke\t:write\t8\nINFO  jepsen.util - 1\t:ok\t:write\t8\n\
              INFO  jepsen.util - 2\t:invoke\t:read\tnil\nINFO  jepsen.util - 2\t:ok\t:read\t7\n"
         );
+    }
+
+    #[test]
+    fn porcupine_gets_no_operation_that_it_would_misread() {
+        let cas = |from, status, end_ns| Operation {
+            process: 1,
+            key: 0,
+            start_ns: 1,
+            end_ns,
+            access: Access::CompareAndSet { from, to: Some(2) },
+            status,
+            version: None,
+        };
+        let read = Operation { access: Access::Read { value: None }, ..cas(None, Status::Unknown, None) };
+        let write = Operation { access: Access::Write { value: 3 }, ..cas(None, Status::Failed, Some(2)) };
+        let history = [cas(Some(1), Status::Failed, Some(2)), read, write, cas(Some(1), Status::Unequal, Some(2))];
+        assert_eq!(
+            operations_to_porcupine(&history).unwrap(),
+            "INFO  jepsen.util - 1\t:invoke\t:cas\t[1 2]\nINFO  jepsen.util - 1\t:fail\t:cas\t[1 2]\n"
+        );
+        assert_eq!(operations_to_porcupine(&[cas(None, Status::Applied, Some(2))]), None);
     }
 }

@@ -1,8 +1,10 @@
 //! History of a trial's audited keys in the formats of other checkers: Jepsen's edn, Elle's
 //! registers, and the logs that Porcupine's tests read.
 
-use analysis::client_history::ClientHistory;
-use linearizability::{Operation, operations_to_edn, operations_to_elle, operations_to_porcupine, separate_processes};
+use analysis::client_history::{ClientHistory, KeyOperations};
+use linearizability::{
+    Access, Operation, Status, operations_to_edn, operations_to_elle, operations_to_porcupine, separate_processes,
+};
 use record::events::HistoryEntry;
 use record::folder::RunFolder;
 use record::lines;
@@ -31,7 +33,9 @@ pub fn exported(format: cli::HistoryFormat, folders: &[RunFolder], arguments: &c
             remedy: format!("name one with --key, such as --key {}", keys[0].name()),
         });
     }
-    let mut operations: Vec<Operation> = keys.iter().flat_map(|key| key.operations.iter().copied()).collect();
+    let begun = keys.iter().filter_map(|key| first_write(key));
+    let mut operations: Vec<Operation> =
+        begun.chain(keys.iter().flat_map(|key| key.operations.iter().copied())).collect();
     separate_processes(&mut operations);
     let text = match format {
         cli::HistoryFormat::Jepsen => Some(operations_to_edn(&operations)),
@@ -39,8 +43,24 @@ pub fn exported(format: cli::HistoryFormat, folders: &[RunFolder], arguments: &c
         cli::HistoryFormat::Porcupine => operations_to_porcupine(&operations),
     };
     text.ok_or_else(|| Failure::Bad {
-        what: "the format has no removals of keys".to_owned(),
-        remedy: "use --history jepsen, or name a key that is not removed with --key".to_owned(),
+        what: "the format has no removals of keys; Porcupine's has no comparisons with an absent key either".to_owned(),
+        remedy: "use --history jepsen, or name with --key a key without such operations".to_owned(),
+    })
+}
+
+/// Returns a write, before all operations, of the value that a key had before the load. The models
+/// of other checkers begin with an absent key.
+fn first_write(key: &KeyOperations<'_>) -> Option<Operation> {
+    let value = key.older_value()?;
+    let first = key.operations.iter().min_by_key(|operation| operation.start_ns)?;
+    let start_ns = first.start_ns.saturating_sub(2);
+    Some(Operation {
+        start_ns,
+        end_ns: Some(start_ns + 1),
+        access: Access::Write { value },
+        status: Status::Applied,
+        version: None,
+        ..*first
     })
 }
 
