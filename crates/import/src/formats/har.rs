@@ -70,7 +70,8 @@ fn request(entry: &Value, set: &[String], left_out: &mut LeftOut) -> Result<Opti
         () => None,
     };
     if let Some(what) = what {
-        left_out.add(what, url.split(['?', '#']).next().unwrap_or_default());
+        let messages = socket_messages(entry).unwrap_or_default();
+        left_out.add(what, &format!("{}{messages}", url.split(['?', '#']).next().unwrap_or_default()));
         return Ok(None);
     }
     let at_s = text(entry, "startedDateTime").and_then(|time| time.parse::<Timestamp>().ok());
@@ -96,6 +97,15 @@ fn request(entry: &Value, set: &[String], left_out: &mut LeftOut) -> Result<Opti
         at_s: at_s.map(|time| time.as_nanosecond() as f64 / 1e9),
         took_s: entry.get("time").and_then(Value::as_f64).filter(|time| *time > 0.0).unwrap_or(0.0) / 1e3,
     }))
+}
+
+/// Returns the number of messages of a WebSocket, as ` with 2 messages sent and 30 received`, if
+/// the browser has recorded them. An experiment has one protocol, so they are left out.
+fn socket_messages(entry: &Value) -> Option<String> {
+    let messages = entry.get("_webSocketMessages")?.as_array()?;
+    let sent = messages.iter().filter(|message| message.get("type").and_then(Value::as_str) == Some("send")).count();
+    let plural = if sent == 1 { "" } else { "s" };
+    Some(format!(" with {sent} message{plural} sent and {} received", messages.len() - sent))
 }
 
 /// Returns the names of the cookies that answers set: each session gets its own.
@@ -223,12 +233,14 @@ mod tests {
     #[test]
     fn entries_that_were_not_sent_are_left_out() {
         let entries = r#"
-            {"request": {"url": "wss://a/"}},
+            {"request": {"url": "wss://a/?x"}, "_webSocketMessages": [{"type": "send", "data": "a"}, {"type": "receive"}]},
             {"request": {"url": "http://a/1"}, "_fromCache": "disk"},
             {"request": {"url": "http://a/2"}, "response": {"status": 0, "_error": "net::ERR_BLOCKED"}},
             {"request": {"url": "http://a/3"}}"#;
         let recording = read_entries(entries).unwrap();
         assert_eq!((recording.requests.len(), recording.left_out.paragraphs().count()), (1, 3));
+        let sockets = recording.left_out.paragraphs().next().unwrap();
+        assert_eq!(sockets, "WebSocket connections (1): wss://a/ with 1 message sent and 1 received");
     }
 
     #[test]
