@@ -352,11 +352,15 @@ fn login(text: &str) -> Option<(&str, &str)> {
 /// value.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     let pieces = text.split(|character: char| character.is_whitespace() || "?&;#\"'".contains(character));
-    pieces.filter_map(|pair| {
+    // The headers of a handshake of WebSocket follow its URL.
+    let has_headers = text.starts_with("ws://") || text.starts_with("wss://");
+    pieces.filter_map(move |pair| {
         let (name, value) = pair.split_once('=')?;
         let name = name.trim_start_matches('-');
         let known = name.to_ascii_lowercase().replace('-', "_");
-        let is_credential = PAIRS.contains(&known.as_str()) || known == "key" && value.chars().count() >= KEY;
+        let is_credential = PAIRS.contains(&known.as_str())
+            || known == "key" && value.chars().count() >= KEY
+            || has_headers && is_credential(&format!("header.{name}"));
         (is_credential && is_literal(value)).then_some((name, pair, value))
     })
 }
@@ -482,6 +486,14 @@ expect = { "header.set-cookie" = "sid=0123456789", cookie.csrf = "c0-0kie" }
         assert_ne!(hidden[0], hidden[1]);
         secrets.restore(&mut hidden);
         assert_eq!(hidden, plan);
+    }
+
+    #[test]
+    fn credentials_in_the_handshake_of_a_websocket_are_hidden() {
+        let text = "[target]\nurl = \"ws://h/chat#origin=https://a.example&authorization=Bearer%20abcdef123456&x-auth-token={env:T}\"";
+        let hidden = Secrets::of(&source(text), &[]).hidden_file(&source(text));
+        assert!(!hidden.contains("abcdef123456"), "{hidden}");
+        assert!(hidden.contains("origin=https://a.example") && hidden.contains("x-auth-token={env:T}"), "{hidden}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ section! {
         url = required: Text => String, "URL of the server: \"http://host:port/path\" or \"https://…\"", ["host", "address"];
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tls: Table(TLS) => tls: Option<Tls> = |site| site.section("tls").map(|tls| Tls::read(&tls)),
-            "With an `https` URL: TLS settings; default: those of the target, without `server_name`", ["ssl", "https"];
+            "TLS settings, for URLs with TLS, such as `https`; default: those of the target, without `server_name`", ["ssl", "https"];
     }
 }
 

@@ -113,7 +113,7 @@ section! {
         within = "30s": TIME, "With `start`: time limit for becoming ready";
         protocol: Text, "Protocol of `url`, if its scheme does not imply it; `command` needs no `url`";
         tls: Table(TLS),
-            "With an `https` URL: TLS settings; default: trust the CAs of this machine", ["ssl", "https"];
+            "TLS settings, for URLs with TLS, such as `https`, `grpcs`, `wss` or `rediss`; default: trust the CAs of this machine", ["ssl", "https"];
     }
 }
 
