@@ -1,5 +1,5 @@
-//! Generator of commented example experiments, for a URL or for a target folder. The file is valid
-//! without changes.
+//! Generator of commented example experiments, for a URL, for the calls that a target describes, or
+//! for a target folder. The file is valid without changes.
 
 use crate::authority;
 use crate::catalog::{Catalog, Effect, Heals, Operation, Protocol};
@@ -12,8 +12,28 @@ use crate::problem::nearest_hint;
 pub enum Example {
     /// URL of a running target.
     Url(String),
+    /// Calls of a running target.
+    Calls {
+        /// URL of the target, without a path.
+        url: String,
+        /// Files that describe the calls, if the target does not.
+        proto: Vec<String>,
+        calls: Vec<DescribedCall>,
+    },
     /// A target folder, by name.
     Target(String),
+}
+
+/// A call that a target or a file describes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DescribedCall {
+    pub operation: &'static str,
+    /// Name of the step.
+    pub name: String,
+    /// Names and templates of the arguments.
+    pub arguments: Vec<(&'static str, String)>,
+    /// Reason why the call is not an ordinary step, such as `answers with a stream of messages`.
+    pub special: Option<&'static str>,
 }
 
 /// Reason why there is no example.
@@ -55,7 +75,8 @@ fn suffix(hint: &Option<String>) -> String {
 /// The catalog has no such target, or no protocol for the URL.
 pub fn example(for_what: &Example, catalog: &Catalog) -> Result<String, ExampleError> {
     let text = match for_what {
-        Example::Url(url) => for_url(url, catalog),
+        Example::Url(url) => for_url(url, catalog, None),
+        Example::Calls { url, proto, calls } => for_url(url, catalog, Some((proto, calls))),
         Example::Target(name) => for_target(name, catalog),
     };
     Ok(format!("{SCHEMA}{}", text?))
@@ -67,7 +88,11 @@ const SCHEMA: &str = "#:schema ./experiment.schema.json\n\
     # With this schema an editor completes and checks the file (VS Code: Even Better TOML). To make it:\n\
     # plimsoll schema experiment > experiment.schema.json\n\n";
 
-fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
+fn for_url(
+    url: &str,
+    catalog: &Catalog,
+    described: Option<(&[String], &[DescribedCall])>,
+) -> Result<String, ExampleError> {
     let scheme = parse_url(url).map_err(|why| ExampleError::NotAUrl { url: url.to_owned(), why })?;
     let found = catalog.protocols.iter().find(|protocol| protocol.schemes.contains(&scheme));
     let protocol = found.ok_or_else(|| {
@@ -76,6 +101,10 @@ fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
         ExampleError::NoProtocol { name: scheme.to_owned(), hint }
     })?;
     let path = url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or("/");
+    let load = match described {
+        Some((proto, calls)) => [LOAD.to_owned(), proto_files(proto), described_steps(calls)].concat(),
+        None => load(protocol, path),
+    };
     Ok([
         "title = \"Is it fast enough?\"\n\
          asks  = \"How many requests per second, and how fast are they answered?\"\n\
@@ -86,7 +115,7 @@ fn for_url(url: &str, catalog: &Catalog) -> Result<String, ExampleError> {
         "# start = \"docker compose up\"  # command that starts the target; without it, it must already run\n\
          # ready = \"http://localhost:8080/health\"   # URL that must answer 2xx before the load starts\n"
             .to_owned(),
-        load(protocol, path),
+        load,
         "\n# A gate: if it does not hold, `plimsoll run` exits with 5.\n[[require]]\nmetric = \"latency_us.p99\"\nbelow  = \"50ms\"\n"
             .to_owned(),
         SWEEP.to_owned(),
@@ -144,15 +173,16 @@ fn parameters(manifest: &Manifest) -> String {
     text
 }
 
-fn load(protocol: &Protocol, path: &str) -> String {
-    let mut text = "\n[load]\n\
+const LOAD: &str = "\n[load]\n\
         agents = 64                   # virtual users; each does the next operation when the last is answered\n\
         ramp   = \"2s\"                 # time over which they start\n\
         time   = \"30s\"                # in total, ramp included\n\
         # rate  = 5000                # operations/s on a schedule, independent of the answers: open loop\n\
         # think = \"10ms\"              # an agent's pause between operations\n\
-        # retry = { tries = 3, wait = \"50ms\" }\n"
-        .to_owned();
+        # retry = { tries = 3, wait = \"50ms\" }\n";
+
+fn load(protocol: &Protocol, path: &str) -> String {
+    let mut text = LOAD.to_owned();
     let named = |name: &str| protocol.operations.iter().find(|operation| operation.name == name);
     let by_effect = |effect: Effect| protocol.operations.iter().find(|operation| operation.effect == effect);
     match (by_effect(Effect::Write), by_effect(Effect::Read)) {
@@ -199,6 +229,52 @@ fn step(operation: &Operation, path: &str, rest: &str) -> String {
         required.map(|field| format!("{} = {}", field.name, text::toml_string(&argument(field.name)))).collect();
     let with = if with.is_empty() { String::new() } else { format!("with   = {{ {} }}\n", with.join(", ")) };
     format!("\n[[load.cycle]]\ncall   = \"{}\"\n{with}{rest}", operation.name)
+}
+
+fn proto_files(proto: &[String]) -> String {
+    let files: Vec<String> = proto.iter().map(|file| text::toml_string(file)).collect();
+    if files.is_empty() { String::new() } else { format!("proto  = [{}]\n", files.join(", ")) }
+}
+
+/// Returns a `[[load.cycle]]` for each call. Special calls are comments, unless all calls are
+/// special: then the first one is a step.
+fn described_steps(calls: &[DescribedCall]) -> String {
+    let only = if calls.iter().all(|call| call.special.is_some()) { calls.first() } else { None };
+    let mut steps = String::new();
+    for call in calls {
+        let step = described_step(call);
+        let is_step = call.special.is_none() || only == Some(call);
+        match call.special {
+            Some(special) => steps.push_str(&format!("\n# `{}` {special}.\n", call.name)),
+            None => steps.push('\n'),
+        }
+        for line in step.lines() {
+            let mark = if is_step { "" } else { "# " };
+            steps.push_str(&format!("{mark}{line}\n"));
+        }
+    }
+    steps
+}
+
+fn described_step(call: &DescribedCall) -> String {
+    let arguments: Vec<String> =
+        call.arguments.iter().map(|(name, value)| format!("{name} = {}", literal(value))).collect();
+    format!(
+        "[[load.cycle]]\nname = {}\ncall = {}\nwith = {{ {} }}\n",
+        text::toml_string(&call.name),
+        text::toml_string(call.operation),
+        arguments.join(", ")
+    )
+}
+
+/// Formats a text without escapes if possible.
+fn literal(value: &str) -> String {
+    let is_plain = value.contains('"') && !value.chars().any(|one| one == '\'' || one.is_control() && one != '\n');
+    match is_plain {
+        true if value.contains('\n') => format!("'''\n{value}'''"),
+        true => format!("'{value}'"),
+        false => text::toml_string(value),
+    }
 }
 
 /// Returns a `[[fault]]` that kills a process and restarts it, or nothing if the catalog has no

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use experiment::catalog;
+use experiment::example::DescribedCall;
 use experiment::mistake::Mistake;
 use wire::protocols::command::Command;
 use wire::protocols::etcd::Etcd;
@@ -57,6 +58,7 @@ pub struct ProtocolKind {
     pub(crate) mistakes: fn(&LoadOrder) -> Vec<Mistake>,
     pub(crate) compile: fn(&LoadOrder) -> Result<StartLoad, Error>,
     pub(crate) connect: fn(&str, &TlsTrust, Duration) -> Result<Client, CallError>,
+    pub(crate) described_calls: fn(&str, &[String], Duration) -> Result<Vec<DescribedCall>, CallError>,
     #[cfg(feature = "testing")]
     pub tests: ProtocolTests,
 }
@@ -69,6 +71,7 @@ impl ProtocolKind {
             mistakes: crate::engine::script::Script::<P>::mistakes,
             compile: crate::engine::compile::<P>,
             connect: transport::client::connect::<P>,
+            described_calls: transport::client::described_calls::<P>,
             #[cfg(feature = "testing")]
             tests: ProtocolTests::of::<P>(),
         }

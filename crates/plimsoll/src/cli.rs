@@ -446,7 +446,8 @@ pub struct Selfcheck {
 
 #[derive(Debug, Args)]
 pub struct New {
-    /// URL of a running service, or name of a target [default: the echo target]
+    /// URL of a running service, or name of a target; with grpc:// the file has a step for each
+    /// method, or for those of grpc://HOST:PORT/package.Service [default: the echo target]
     pub target: Option<String>,
     /// File of another tool to make an experiment from, or `-` for the standard input: curl
     /// commands, HAR, OpenAPI, a Postman collection, targets of vegeta, or an access log, which
@@ -459,6 +460,10 @@ pub struct New {
     /// Write the experiment into this file, which must not exist [default: the standard output]
     #[arg(long, value_name = "FILE", requires = "from")]
     pub out: Option<PathBuf>,
+    /// gRPC: a .proto file or descriptors with the methods, instead of the server's reflection; may
+    /// be repeated
+    #[arg(long, value_name = "FILE", requires = "target")]
+    pub proto: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -626,13 +631,14 @@ pub struct Hit {
     /// 10 minutes without it
     #[arg(short = 'n', long, value_name = "N", value_parser = count)]
     pub requests: Option<u64>,
-    /// HTTP method, also one such as PROPFIND [default: GET, or POST with a body]
+    /// HTTP method, also one such as PROPFIND [default: GET, or POST with a body]; of WebSocket
+    /// send, post or receive [default: receive, or send with a message]
     #[arg(short, long, value_name = "METHOD")]
     pub method: Option<String>,
     /// A header of the request, 'Name: value'; may be repeated
     #[arg(short = 'H', long = "header", value_name = "HEADER", allow_hyphen_values = true)]
     pub headers: Vec<String>,
-    /// The request's body, or @FILE
+    /// The request's body, or @FILE; the message of gRPC, as JSON, and of WebSocket
     #[arg(short = 'd', long = "data", value_name = "BODY", allow_hyphen_values = true)]
     pub body: Option<String>,
     /// Name of a header, or body: a value to keep out of all records, as credentials always are;
@@ -663,19 +669,19 @@ pub struct Hit {
     /// Use HTTP/2 with prior knowledge, without TLS
     #[arg(long, conflicts_with_all = ["unix_socket", "proxy"])]
     pub h2c: bool,
-    /// https: trust only the certificate authorities in this PEM file
+    /// TLS: trust only the certificate authorities in this PEM file
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
-    /// https: accept any certificate
+    /// TLS: accept any certificate
     #[arg(short = 'k', long)]
     pub insecure: bool,
-    /// https: the client's own certificate, a PEM file, for a server that asks for one
+    /// TLS: the client's own certificate, a PEM file, for a server that asks for one
     #[arg(long, value_name = "FILE")]
     pub cert: Option<PathBuf>,
-    /// https: the private key of --cert, a PEM file [default: the file of --cert]
+    /// TLS: the private key of --cert, a PEM file [default: the file of --cert]
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// https: the server name to send (SNI) and to verify, if it is not the URL's host
+    /// TLS: the server name to send (SNI) and to verify, if it is not the URL's host
     #[arg(long, value_name = "NAME")]
     pub server_name: Option<String>,
     /// Follow redirects once, before the load, and load the URL that they lead to; redirects under
@@ -713,6 +719,10 @@ pub struct Hit {
     /// reflection; may be repeated
     #[arg(long, value_name = "FILE")]
     pub proto: Vec<String>,
+    /// WebSocket: the answer has the same value as the message at this JSON pointer, such as /id
+    /// [default: the next message is the answer]
+    #[arg(long = "match", value_name = "POINTER", requires = "body")]
+    pub match_at: Option<String>,
     /// Replace placeholders in URL, headers, body and expectations, such as {seq} or {env:TOKEN}
     #[arg(long)]
     pub templates: bool,

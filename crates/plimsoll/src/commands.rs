@@ -9,6 +9,7 @@ pub mod imports;
 pub mod install;
 pub mod lists;
 pub mod machine;
+pub mod methods;
 pub mod program;
 pub mod run;
 pub mod selfcheck;

@@ -8,9 +8,12 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use experiment::example::DescribedCall;
 use serde::{Deserialize, Serialize};
 use wire::cause::{AttemptCause, Malformation};
 use wire::excerpt;
+use wire::input_files::InputFiles;
+use wire::protobuf::sources;
 use wire::protobuf::types::MessageTypes;
 use wire::protocols::{Call, Description};
 use wire::session::{Answer, Encoded, OpenRequests, Opening, RequestContext, SessionEvent, SessionProtocol};
@@ -145,6 +148,20 @@ pub fn ask_types<P: SessionProtocol>(
     timeout: Duration,
 ) -> Result<Arc<MessageTypes>, CallError> {
     ClientExchange::<P>::connect(service, trust, timeout)?.ask_types(names)
+}
+
+/// Returns the calls of a service, each with an example of its messages. They are described by the
+/// files `proto` or, without files, by the service. `timeout` limits the connect and each question.
+pub fn described_calls<P: SessionProtocol>(
+    service: &str,
+    proto: &[String],
+    timeout: Duration,
+) -> Result<Vec<DescribedCall>, CallError> {
+    if proto.is_empty() {
+        return ask_types::<P>(service, &TlsTrust::default(), &[], timeout).map(|types| P::described_calls(&types));
+    }
+    let types = sources::read(proto, &InputFiles::default());
+    types.map(|types| P::described_calls(&types)).map_err(|why| CallError::Invalid(format!("`load.proto`: {why}")))
 }
 
 impl<P: SessionProtocol> ClientExchange<P> {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use experiment::catalog;
+use experiment::example::DescribedCall;
 
 use crate::cause::{AttemptCause, Refusal};
 use crate::cookies::CookieJar;
@@ -302,6 +303,10 @@ impl<P: StreamProtocol> Protocol for OverHttp2<P> {
 
     fn ask_types(names: &[String], call: &mut DescribingCall<'_>) -> Result<MessageTypes, String> {
         P::ask_types(names, call)
+    }
+
+    fn described_calls(types: &MessageTypes) -> Vec<DescribedCall> {
+        P::described_calls(types)
     }
 
     fn advice(failure: AttemptCause) -> Option<&'static str> {

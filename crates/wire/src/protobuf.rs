@@ -6,6 +6,7 @@
 //! its value, and the value.
 
 pub mod descriptors;
+pub mod example_message;
 pub mod field_path;
 pub mod json_text;
 mod json_tree;

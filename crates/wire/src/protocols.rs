@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use experiment::catalog;
+use experiment::example::DescribedCall;
 use experiment::plan::{MemberProgram, StreamEnd};
 
 use crate::cause::{AttemptCause, Refusal};
@@ -82,6 +83,11 @@ pub trait Protocol: Sized + Send + Sync + 'static {
     /// If the target does not describe its messages.
     fn ask_types(_names: &[String], _call: &mut DescribingCall<'_>) -> Result<MessageTypes, String> {
         Err("it does not describe its messages".to_owned())
+    }
+
+    /// Returns the calls that these types describe, each with an example of its messages.
+    fn described_calls(_types: &MessageTypes) -> Vec<DescribedCall> {
+        Vec::new()
     }
 
     /// Returns advice for the reader on attempts that failed with this cause.

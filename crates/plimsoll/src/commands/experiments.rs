@@ -15,7 +15,7 @@ use record::folder::RunFolder;
 
 use crate::catalog::{self, TargetCatalog};
 use crate::cli::{self, SchemaOf};
-use crate::commands::imports;
+use crate::commands::{imports, methods};
 use crate::exit::{Exit, Failure};
 use crate::{output, packed, placement_text};
 
@@ -148,8 +148,18 @@ pub fn new(arguments: &cli::New) -> Result<Exit, Failure> {
     }
     let known = catalog::known(None)?;
     let target = arguments.target.as_deref().unwrap_or("echo");
-    let wanted =
-        if target.contains("://") { Example::Url(target.to_owned()) } else { Example::Target(target.to_owned()) };
+    let is_described = methods::are_described(target);
+    if let Some(file) = arguments.proto.first().filter(|_| !is_described) {
+        return Err(Failure::Bad {
+            what: format!("--proto {file}: `{target}` is not a URL of gRPC"),
+            remedy: "write plimsoll new grpc://HOST:PORT --proto FILE".to_owned(),
+        });
+    }
+    let wanted = match target.contains("://") {
+        true if is_described => methods::example(target, &arguments.proto)?,
+        true => Example::Url(target.to_owned()),
+        false => Example::Target(target.to_owned()),
+    };
     if let Example::Target(name) = &wanted
         && known.refused().any(|(refused, _)| refused == name)
     {

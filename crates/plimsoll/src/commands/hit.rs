@@ -9,6 +9,7 @@ use experiment::plan::Plan;
 use experiment::secrets::Secrets;
 use experiment::source::Source;
 use lab::registry::Registry;
+use message_protocols::MessageProtocol;
 use options::{HitOptions, OptionProblem};
 use record::folder::RunFolder;
 use record::results::{Results, Trial, Trust};
@@ -23,11 +24,17 @@ use crate::{cli, named_files, output, signals};
 mod curl_command;
 mod debug;
 mod elsewhere;
+mod message_protocols;
 mod options;
 mod redirects;
 mod terminal_view;
 
 pub use elsewhere::said as said_of_options;
+
+/// Whether a URL is one of gRPC.
+pub fn is_grpc(url: &str) -> bool {
+    MessageProtocol::of(url) == Some(MessageProtocol::Grpc)
+}
 
 /// File name that is shown with problems of the experiment.
 const SOURCE: &str = "plimsoll hit --print";
@@ -77,14 +84,15 @@ pub fn run(words: &cli::Hit) -> Result<Exit, Failure> {
     run::done(run::outcome(ending, &analyzed.results, words.accept), printed)
 }
 
-/// Returns the protocol of the requests: gRPC by the URL's scheme, HTTP/2 by its scheme or by an
-/// option, or else the protocol of web servers.
+/// Returns the protocol of the requests: gRPC or WebSocket by the URL's scheme, HTTP/2 by its
+/// scheme or by an option, or else the protocol of web servers.
 fn spoken(words: &cli::Hit, known: &TargetCatalog) -> Result<&'static Protocol, Failure> {
     let scheme = options::scheme_of(&words.url);
     let by = |scheme: &str| known.catalog.protocols.iter().copied().find(|protocol| protocol.schemes.contains(&scheme));
     let is_http2 = words.http2 || words.h2c || options::is_http2(&words.url);
     let usual = if is_http2 { "h2c" } else { "http" };
-    let found = by(&scheme).filter(|protocol| protocol.name == options::GRPC).or_else(|| by(usual));
+    let messages = MessageProtocol::of(&words.url).and_then(|_| by(&scheme));
+    let found = messages.or_else(|| by(usual));
     found.ok_or_else(|| Failure::Ours(format!("no protocol speaks {usual}")))
 }
 
@@ -196,7 +204,12 @@ fn against_failures(trial: &Trial, words: &cli::Hit) -> Vec<(String, &'static st
     let is_clear = !options::is_encrypted(&words.url);
     let may_be_tls =
         is_clear && trial.outcomes.ok == 0 && AS_BY_TLS.iter().any(|how| trial.attempt_results.contains_key(*how));
-    let by_tls = may_be_tls.then(|| ("https://…".to_owned(), "if the server speaks TLS at this port"));
+    let encrypted = match MessageProtocol::of(&words.url) {
+        None => "https://…",
+        Some(MessageProtocol::Grpc) => "grpcs://…",
+        Some(MessageProtocol::Websocket) => "wss://…",
+    };
+    let by_tls = may_be_tls.then(|| (encrypted.to_owned(), "if the server speaks TLS at this port"));
     let debug = (trial.outcomes.ok == 0).then(|| ("--debug".to_owned(), "sends one request and prints its answer"));
     let redirected = trial.attempt_results.keys().any(|result| result.starts_with("redirect "));
     let address = redirected.then(|| ("--location".to_owned(), "hits the URL that the redirects lead to"));
@@ -214,8 +227,12 @@ fn further(results: &Results, trial: &Trial, words: &cli::Hit) -> Vec<(String, &
         steps.push((format!("--rate {rate}"), "sends on a schedule that no answer delays: open loop"));
     }
     if words.expects.is_empty() {
-        let status = if options::is_grpc(&words.url) { "ok" } else { "200" };
-        steps.push((format!("--expect status={status}"), "counts any other answer as wrong"));
+        let expected = match MessageProtocol::of(&words.url) {
+            None => Some("status=200"),
+            Some(MessageProtocol::Grpc) => Some("status=ok"),
+            Some(MessageProtocol::Websocket) => words.body.as_ref().map(|_| "message=TEXT"),
+        };
+        steps.extend(expected.map(|field| (format!("--expect {field}"), "counts any other answer as wrong")));
     }
     if words.report.is_none() {
         steps.push(("--report page.html".to_owned(), "charts over time, hosts and environment on one page"));
@@ -411,6 +428,18 @@ mod tests {
                 "a.proto",
             ],
             &["grpcs://h/shop.Cart/List", "-k", "--expect", "status=ok", "--expect", "message.items.0.id=7"],
+            &[
+                "WS://h:1/chat?a={b}",
+                "-d",
+                "{\"id\": 7}",
+                "-H",
+                "Origin: https://a.example/?x&y",
+                "--expect",
+                "message/id=7",
+            ],
+            &["wss://h/#x-room=a%20b", "-k", "-H", "X-B: {c}"],
+            &["ws://h", "-m", "POST", "-d", "x", "--pipeline", "2"],
+            &["ws://h/", "-d", "{{\"id\": {seq}}}", "--match", "/id", "--templates"],
             &["http://h/{seq}", "--templates", "-H", "Authorization: Bearer {env:TOKEN}", "-d", "{bytes:100}"],
         ];
         let told: Vec<String> =
@@ -494,7 +523,14 @@ mod tests {
             (&["grpc://h:1/S/M", "-m", "PUT"], "a call of gRPC has no HTTP method"),
             (&["grpc://h:1/S/M", "--unix-socket", "/s"], "gRPC with --unix-socket"),
             (&[URL, "--proto", "a.proto"], "--proto a.proto: the URL is not one of gRPC"),
-            (&["WSS://h:1"], "for other protocols `plimsoll new URL` writes a file"),
+            (&["ws://h:1", "-m", "PUT", "-d", "x"], "write one of send, post, receive"),
+            (&["ws://h:1", "-m", "post"], "the message is missing"),
+            (&["ws://h:1", "-m", "receive", "-d", "x"], "sends no message"),
+            (&["ws://h:1", "--http2"], "WebSocket with --http2"),
+            (&["ws://h:1", "-d", "x", "--expect", "status=ok"], "the fields are message, kind"),
+            (&[URL, "-d", "x", "--match", "/id"], "--match /id: the URL is not one of WebSocket"),
+            (&["grpc://h:1/S/M", "-d", "{}", "--match", "/id"], "gRPC with --match"),
+            (&["vsns://h:1"], "for other protocols `plimsoll new URL` writes a file"),
             (&["rediss://h:1"], "not a URL of a web server"),
             (&["postgres://h:1"], "`command`"),
             (&[URL, "-H", "Connection: close"], "--no-keep-alive"),

@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use experiment::catalog::{self, Effect, Field, Operation};
+use experiment::example::DescribedCall;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -28,6 +29,7 @@ use crate::values::{CompiledTemplate, OperationValues, write_decimal};
 
 mod answer;
 mod built_in;
+mod described;
 mod reflection;
 mod status;
 
@@ -178,6 +180,10 @@ impl Protocol for GrpcStreams {
 
     fn ask_types(names: &[String], call: &mut DescribingCall<'_>) -> Result<MessageTypes, String> {
         reflection::ask(names, call)
+    }
+
+    fn described_calls(types: &MessageTypes) -> Vec<DescribedCall> {
+        described::calls(types)
     }
 
     fn compile(&self, call: &Call<'_>) -> Result<Request, String> {

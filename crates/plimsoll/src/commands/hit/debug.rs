@@ -9,6 +9,7 @@ use load::TlsTrust;
 use load::client::ExchangedBytes;
 use text::numbers;
 
+use super::message_protocols::MessageProtocol;
 use super::options::HitOptions;
 use crate::commands::hit;
 use crate::exit::{Exit, Failure};
@@ -33,7 +34,7 @@ pub fn once(asked: &HitOptions, plan: &Plan) -> Result<Exit, Failure> {
     let begun = Instant::now();
     let answer = client.call(&asked.method, &values(asked));
     let took = begun.elapsed();
-    if asked.is_call() {
+    if asked.messages().is_some() {
         // The bytes are frames, so the message is shown as JSON.
         let field = |name: &str| answer.as_ref().ok().and_then(|answer| answer.field(name)).unwrap_or_default();
         let shown = [field("text"), field("message")].map(|field| escaped(&String::from_utf8_lossy(field)));
@@ -97,9 +98,10 @@ fn escaped(text: &str) -> String {
 /// Returns the remedy for a request without a valid answer. `received` has the bytes that came.
 pub fn remedy(service: &str, why: &str, received: &[u8]) -> &'static str {
     let is_tls = super::options::is_encrypted(service);
+    let messages = MessageProtocol::of(service);
     if why.contains("lookup address") {
         lab::UNKNOWN_NAME
-    } else if super::options::is_grpc(service) && (why.contains("HTTP/2") || why.contains("cannot learn")) {
+    } else if messages == Some(MessageProtocol::Grpc) && (why.contains("HTTP/2") || why.contains("cannot learn")) {
         "give the port of the gRPC server, grpcs:// if it uses TLS, and --proto if it has no server reflection"
     } else if why.contains("HTTP/2") || why.contains("no application protocol") {
         if super::options::is_http2(service) { "leave out --http2" } else { "add --http2" }
@@ -112,9 +114,17 @@ pub fn remedy(service: &str, why: &str, received: &[u8]) -> &'static str {
     } else if is_tls && why.contains("refused by the target") {
         "if the server requires a client certificate, give one with --cert client.pem"
     } else if is_tls && why.contains("tls:") {
-        "if the server speaks no TLS at this port, write http://"
+        match messages {
+            None => "if the server speaks no TLS at this port, write http://",
+            Some(MessageProtocol::Grpc) => "if the server speaks no TLS at this port, write grpc://",
+            Some(MessageProtocol::Websocket) => "if the server speaks no TLS at this port, write ws://",
+        }
     } else if !is_tls && (why.contains("closed") || why.contains("reset") || why.contains("bad answer")) {
-        "if the server speaks TLS at this port, write https://"
+        match messages {
+            None => "if the server speaks TLS at this port, write https://",
+            Some(MessageProtocol::Grpc) => "if the server speaks TLS at this port, write grpcs://",
+            Some(MessageProtocol::Websocket) => "if the server speaks TLS at this port, write wss://",
+        }
     } else {
         "start the server first, or correct the URL"
     }

@@ -9,6 +9,7 @@ use experiment::duration;
 use experiment::pointer::{self, Pointer};
 use experiment::socket_url;
 
+use super::message_protocols::{self, MessageProtocol};
 use crate::cli;
 
 /// Options of `hit`, in the form that an experiment file needs: texts are templates, and durations
@@ -24,6 +25,8 @@ pub struct HitOptions {
     pub headers: Vec<(String, String)>,
     /// Files with the types of messages, for gRPC.
     pub proto: Vec<String>,
+    /// Place of the value that a message of WebSocket and its answer share.
+    pub match_at: Option<String>,
     /// Names of the request's fields whose values no record may contain.
     pub secrets: Vec<String>,
     pub body: Option<String>,
@@ -91,14 +94,6 @@ impl OptionProblem {
     }
 }
 
-/// Name of the protocol gRPC.
-pub const GRPC: &str = "grpc";
-
-/// Whether a URL is one of gRPC.
-pub fn is_grpc(url: &str) -> bool {
-    ["grpc", "grpcs"].contains(&scheme_of(url).as_str())
-}
-
 /// Default length of the load.
 const TIME: &str = "10s";
 /// Default time limit of a load that ends after a number of requests, as in k6.
@@ -115,7 +110,11 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     wrong.extend(place.as_ref().and_then(|place| prior_knowledge(words, place)));
     let body = words.body.as_deref().and_then(|body| self::body(body).map_err(|refused| wrong.push(refused)).ok());
     wrong.extend(duration_as_body(words));
-    wrong.extend(not_of_grpc(words, protocol, place.as_ref()));
+    let messages = MessageProtocol::of(&words.url);
+    wrong.extend(match messages {
+        Some(messages) => messages.problem(words, place.as_ref()),
+        None => message_protocols::not_of(words),
+    });
     let called = operation(words, protocol).map_err(|refused| wrong.push(refused)).ok();
     let operation = called.as_ref().map(|(operation, _)| *operation);
     let mut headers = headers(&words.headers, &mut wrong);
@@ -144,6 +143,10 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
         return Err(wrong);
     }
     let (mut place, mut body, mut expects) = (place, body, expects);
+    if messages == Some(MessageProtocol::Websocket) {
+        let service = message_protocols::socket_url(&place, &std::mem::take(&mut headers), !words.templates);
+        place = HitTarget { service, path: String::new() };
+    }
     if !words.templates {
         let values = headers.iter_mut().chain(&mut expects).map(|(_, value)| value);
         for text in values.chain(&mut body).chain([&mut place.path]) {
@@ -157,6 +160,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
         other_method,
         headers,
         proto: words.proto.clone(),
+        match_at: words.match_at.as_ref().map(|place| if words.templates { place.clone() } else { literal(place) }),
         secrets: words.secrets.clone(),
         body,
         connections,
@@ -216,8 +220,8 @@ const METHOD: &str = "method";
 /// Returns the operation for `-m METHOD`, and the method if the operation takes it as an argument.
 /// If no method is given, it is POST with a body, else GET.
 fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<(&'static Operation, Option<String>), OptionProblem> {
-    if let (GRPC, Some(call)) = (protocol.name, protocol.operations.first()) {
-        return Ok((call, None));
+    if let Some(messages) = MessageProtocol::of(&words.url) {
+        return messages.operation(words, protocol).map(|operation| (operation, None));
     }
     let usual = if words.body.is_some() { "post" } else { "get" };
     let method = words.method.as_deref().unwrap_or(usual);
@@ -242,29 +246,6 @@ fn operation(words: &cli::Hit, protocol: &Protocol) -> Result<(&'static Operatio
             format!("write one word: {}, or another method", known.join(", ")),
         )
     })
-}
-
-/// Returns the problem of options that gRPC does not have, or that only gRPC has.
-fn not_of_grpc(words: &cli::Hit, protocol: &Protocol, place: Option<&HitTarget>) -> Option<OptionProblem> {
-    const FORM: &str = "write grpc://HOST:PORT/package.Service/Method";
-    if protocol.name != GRPC {
-        let file = words.proto.first()?;
-        return Some(OptionProblem::new(format!("--proto {file}: the URL is not one of gRPC"), FORM));
-    }
-    let path = place?.path.as_str();
-    if path.trim_start_matches('/').split('/').filter(|name| !name.is_empty()).count() != 2 {
-        return Some(OptionProblem::new(format!("{}: expected the method as the path", words.url), FORM));
-    }
-    if let Some(method) = &words.method {
-        return Some(OptionProblem::new(format!("-m {method}: a call of gRPC has no HTTP method"), FORM));
-    }
-    let given = [
-        (words.unix_socket.is_some(), "--unix-socket"),
-        (words.proxy.is_some(), "--proxy"),
-        (words.location, "--location"),
-    ];
-    let (_, option) = given.into_iter().find(|(is_given, _)| *is_given)?;
-    Some(OptionProblem::new(format!("gRPC with {option}: this is not supported"), format!("remove {option}")))
 }
 
 /// Parses `-H 'Name: value'`. Each name may appear once, except that cookies are joined.
@@ -513,9 +494,9 @@ fn unwritable(page: &Path) -> Option<OptionProblem> {
 /// Target of the requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HitTarget {
-    /// Scheme, host and port: `http://localhost:8080`.
+    /// Scheme, host and port: `http://localhost:8080`. Of a WebSocket, the whole URL.
     pub service: String,
-    /// Path and query, at least `/`. With a forward proxy, the whole URL.
+    /// Path and query, at least `/`. With a forward proxy, the whole URL. Empty for a WebSocket.
     pub path: String,
 }
 
@@ -523,7 +504,11 @@ impl HitTarget {
     /// Formats the URL for people.
     pub fn shown(&self) -> String {
         let Self { service, path } = self;
-        if path.starts_with('/') { format!("{service}{path}") } else { format!("{path} through {service}") }
+        match path.as_str() {
+            "" => service.split('#').next().unwrap_or_default().to_owned(),
+            path if path.starts_with('/') => format!("{service}{path}"),
+            path => format!("{path} through {service}"),
+        }
     }
 }
 
@@ -546,7 +531,7 @@ pub fn is_http2(url: &str) -> bool {
 
 /// Whether connections to the URL use TLS.
 pub fn is_encrypted(url: &str) -> bool {
-    ["grpcs", "https", HTTP2_BY_TLS].contains(&scheme_of(url).as_str())
+    ["grpcs", "https", "wss", HTTP2_BY_TLS].contains(&scheme_of(url).as_str())
 }
 
 /// Refuses `--h2c` for a URL with TLS, and `--proxy` for HTTP/2 without TLS.
@@ -605,7 +590,9 @@ pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
         return Err(bad("credentials in a URL are not supported", "send the header: -H 'Authorization: Basic …'"));
     }
     authority::check(authority).map_err(|problem| bad(problem.what, problem.remedy))?;
-    let rest = rest.split('#').next().unwrap_or_default();
+    // In the URL of a WebSocket, the headers of the handshake follow the sign.
+    let is_socket = MessageProtocol::of(&format!("{scheme}://")) == Some(MessageProtocol::Websocket);
+    let rest = if is_socket { rest } else { rest.split('#').next().unwrap_or_default() };
     let slash = if rest.starts_with('/') { "" } else { "/" };
     Ok(HitTarget { service: format!("{scheme}://{authority}"), path: format!("{slash}{rest}") })
 }
@@ -797,22 +784,25 @@ impl HitOptions {
         self.other_method.clone().unwrap_or_else(|| self.method.to_ascii_uppercase())
     }
 
-    /// Whether the requests are calls of gRPC.
-    pub fn is_call(&self) -> bool {
-        is_grpc(&self.place.service)
+    /// Returns the protocol, if its requests are messages.
+    pub fn messages(&self) -> Option<MessageProtocol> {
+        MessageProtocol::of(&self.place.service)
     }
 
     /// Returns the arguments of the operation: names, and templates of the values.
     pub fn arguments(&self) -> Vec<(String, String)> {
-        let (header, body) = if self.is_call() { ("metadata", "message") } else { ("header", "body") };
-        let path = match self.is_call() {
-            true => (METHOD, self.place.path.trim_matches('/').to_owned()),
-            false => ("path", self.place.path.clone()),
+        let (header, body) = if self.messages().is_some() { ("metadata", "message") } else { ("header", "body") };
+        let path = match self.messages() {
+            Some(MessageProtocol::Grpc) => Some((METHOD, self.place.path.trim_matches('/').to_owned())),
+            Some(MessageProtocol::Websocket) => None,
+            None => Some(("path", self.place.path.clone())),
         };
         let method = self.other_method.clone().map(|method| (METHOD.to_owned(), method));
+        let path = path.map(|(name, value)| (name.to_owned(), value));
         let headers = self.headers.iter().map(|(name, value)| (format!("{header}.{name}"), value.clone()));
         let body = self.body.clone().map(|text| (body.to_owned(), text));
-        method.into_iter().chain([(path.0.to_owned(), path.1)]).chain(headers).chain(body).collect()
+        let match_at = self.match_at.clone().map(|place| ("match".to_owned(), place));
+        method.into_iter().chain(path).chain(headers).chain(body).chain(match_at).collect()
     }
 }
 
