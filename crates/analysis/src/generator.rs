@@ -203,6 +203,13 @@ pub(crate) fn cycles_per_s(rows: &[GeneratorSecond], window: (f64, f64)) -> Opti
     per_s(rows, window, |row| Some(row.cycles))
 }
 
+/// Returns the messages over the whole load that answered no operation, or `None` if they were not
+/// counted.
+pub(crate) fn pushed_messages(rows: &[GeneratorSecond]) -> Option<u64> {
+    let counts = rows.iter().filter(|row| row.at_s > 0.0).filter_map(|row| row.pushed_messages);
+    counts.reduce(u64::saturating_add)
+}
+
 /// Returns the bytes of answers per second between two times, or `None` if they were not counted.
 pub(crate) fn received_bytes_per_s(rows: &[GeneratorSecond], window: (f64, f64)) -> Option<f64> {
     per_s(rows, window, |row| row.received_bytes)

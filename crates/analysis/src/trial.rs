@@ -73,6 +73,7 @@ pub(crate) fn judged(
     trial.generator.fleet = generator::fleet_figures(&evidence.fleet);
     units::add(&mut trial, planned.load.as_ref(), &evidence.units, measured_s);
     arrivals::add(&mut trial, &evidence.messages, measured_s);
+    trial.arrival.pushed_messages = generator::pushed_messages(&evidence.generator);
     let from_s = window.as_ref().map(LoadWindow::latency_from_s);
     checks::add(&mut trial, planned.load.as_ref(), &evidence.checks, from_s);
     if let Some(window) = &window {

@@ -243,6 +243,9 @@ pub struct GeneratorSecond {
     /// Time for which the feeds' readers waited for the disk, percent, summed over readers,
     /// likewise.
     pub feed_read_pct: Option<f64>,
+    /// Messages of the target that answered no operation. Empty if the protocol has none, and if an
+    /// older version wrote the row.
+    pub pushed_messages: Option<u64>,
 }
 
 /// `fleet.csv`: the clock of a fleet's generator, compared with this machine's clock once a second.

@@ -25,6 +25,8 @@ use crate::tls::{NO_PROTOCOL, TlsPeers, TlsSession};
 use crate::tunnel::{TunnelAnswer, TunnelRequest};
 
 const BUFFER: usize = 64 * 1024;
+/// Time limit of the bytes that end a connection.
+const LEAVE: Duration = Duration::from_millis(100);
 
 /// The reason why an operation has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -224,6 +226,19 @@ struct ClientExchange<P: SessionProtocol> {
     exchanged: ExchangedBytes,
 }
 
+/// Ends the connection in order, if the protocol has bytes for it.
+impl<P: SessionProtocol> Drop for ClientExchange<P> {
+    fn drop(&mut self) {
+        if let Some(mut pipe) = self.pipe.take() {
+            let mut out = Vec::new();
+            P::leave(&mut self.session, &mut out);
+            if !out.is_empty() {
+                let _ = pipe.send(&out, Instant::now() + LEAVE);
+            }
+        }
+    }
+}
+
 impl<P: SessionProtocol> ProtocolClient for ClientExchange<P> {
     fn call_all(
         &mut self,
@@ -402,7 +417,9 @@ impl<P: SessionProtocol> ClientExchange<P> {
                     ended = self.receive_more(&mut pipe, (&mut buffer, &mut out), deadline)?;
                     0
                 }
-                SessionEvent::Control { used } | SessionEvent::Part { used, .. } => used,
+                SessionEvent::Control { used } | SessionEvent::Pushed { used } | SessionEvent::Part { used, .. } => {
+                    used
+                }
                 SessionEvent::Drain { used } => {
                     (is_reusable, is_draining) = (false, true);
                     used

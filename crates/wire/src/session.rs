@@ -18,6 +18,9 @@ pub trait SessionProtocol: Protocol {
     /// Otherwise such bytes end the connection.
     const SPEAKS_UNASKED: bool;
 
+    /// Whether the target may send messages that answer no request. The engine counts them.
+    const HAS_PUSHES: bool = false;
+
     /// State of a connection. The state must be small. Its heap memory comes from
     /// [`SessionProtocol::Memory`], so that nothing is allocated for each operation.
     type Session: Default + Send + 'static;
@@ -69,6 +72,9 @@ pub trait SessionProtocol: Protocol {
     fn cancel(_session: &mut Self::Session, _memory: &mut Self::Memory, _id: u32, _out: &mut Vec<u8>) -> bool {
         false
     }
+
+    /// Appends the bytes by which the client ends a connection that takes requests.
+    fn leave(_session: &mut Self::Session, _out: &mut Vec<u8>) {}
 
     // The following functions describe the answer that `receive` has just returned, until `finish`.
 
@@ -186,6 +192,8 @@ pub enum SessionEvent {
     More { used: usize },
     /// The bytes belong to no open request.
     Control { used: usize },
+    /// A message that answers no open request.
+    Pushed { used: usize },
     /// Part of the answer to a request, in which `messages` messages of a stream end. More parts
     /// follow. The engine then calls again, even if no bytes are left.
     Part { id: u32, used: usize, messages: u32 },

@@ -174,6 +174,7 @@ impl Simulation {
                 feed_bytes: None,
                 feed_records: None,
                 feed_read_pct: None,
+                pushed_messages: None,
             })
             .unwrap();
         }

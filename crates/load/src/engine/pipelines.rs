@@ -260,6 +260,14 @@ impl<P: SessionProtocol> Pipelines<P> {
         is_cancelled
     }
 
+    /// Writes the bytes that end the connection to `control`.
+    pub fn leave(&mut self, conn: ConnId) {
+        let pipeline = &mut self.list[conn.index()];
+        if pipeline.is_open {
+            P::leave(&mut pipeline.session, &mut self.control);
+        }
+    }
+
     /// Returns the answer that was just received, from the beginning of `input`.
     #[inline]
     pub fn decoded<'a>(&'a self, conn: ConnId, input: &'a [u8], result: AttemptCause) -> DecodedAnswer<'a, P> {

@@ -42,6 +42,8 @@ pub struct ThreadIdentity {
     /// Whether each operation has expectations, in the order of `names`.
     pub has_expectations: Vec<bool>,
     pub refusals: &'static [Refusal],
+    /// Whether messages that answer no request are counted.
+    pub has_pushes: bool,
 }
 
 /// Totals of a thread over the whole load.
@@ -101,6 +103,8 @@ pub struct ThreadStats {
     connects: u64,
     connect_failures: u64,
     received_bytes: u64,
+    /// Messages that answered no request.
+    pushed: u64,
     /// Statistics of feeds that are read ahead, if there are any.
     feeds: Option<FeedWatch>,
     /// Number of agents that have started and not left.
@@ -155,6 +159,7 @@ impl ThreadStats {
             connects: 0,
             connect_failures: 0,
             received_bytes: 0,
+            pushed: 0,
             feeds: None,
             agents: 0,
             history: Vec::new(),
@@ -381,6 +386,11 @@ impl ThreadStats {
         self.received_bytes += bytes as u64;
     }
 
+    /// Counts a message that answers no request.
+    pub fn pushed(&mut self) {
+        self.pushed += 1;
+    }
+
     /// Counts a failed connect.
     pub fn connect_failed(&mut self) {
         self.connect_failures += 1;
@@ -498,6 +508,7 @@ impl ThreadStats {
             feed_bytes: feed.read.map(|read| read.bytes),
             feed_records: feed.read.map(|read| read.records),
             feed_read_pct: feed.read.map(|read| per_length(read.waited_ns as f64 * 100.0)),
+            pushed_messages: self.identity.has_pushes.then(|| std::mem::take(&mut self.pushed)),
         };
         if let Some(lateness) = &mut self.lateness {
             lateness.reset();

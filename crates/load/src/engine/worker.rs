@@ -95,6 +95,7 @@ impl<P: SessionProtocol> Worker<P> {
             names: Arc::clone(&script.names),
             has_expectations: script.has_expectations(),
             refusals: P::REFUSALS,
+            has_pushes: P::HAS_PUSHES,
         };
         let mut stats = ThreadStats::new(identity, sink);
         stats.notices.extend((number == script.mine.start).then(|| paths.sources.notice()).flatten());
@@ -144,6 +145,9 @@ impl<P: SessionProtocol> Worker<P> {
         self.stats.agent_cycles = self.agents.cycles();
         lua::close();
         self.stats.finish(now_ns);
+        for index in 0..self.connections.count() {
+            self.leave(ConnId::at(index));
+        }
         self.connections.join_programs();
         looped?;
         match self.agents.take_failure().or(self.connections.failure.map(Error::from)) {
@@ -390,12 +394,26 @@ impl<P: SessionProtocol> Worker<P> {
         self.pipelines.reset(conn)
     }
 
+    /// Sends the bytes that end a connection, as far as the socket takes them at once.
+    fn leave(&mut self, conn: ConnId) {
+        if self.connections.is_up(conn) {
+            let begin = self.pipelines.control.len();
+            self.pipelines.leave(conn);
+            let bytes = &self.pipelines.control[begin..];
+            if !bytes.is_empty() {
+                let _ = self.connections.send(conn, bytes);
+                self.pipelines.control.truncate(begin);
+            }
+        }
+    }
+
     /// Closes the connection of agents that have left.
     #[cold]
     fn disconnect(&mut self, conn: ConnId, now_ns: u64) {
         // An agent that has left has no attempt.
         let further = self.agents.sites.further(conn);
         for conn in std::iter::once(conn).chain(further) {
+            self.leave(conn);
             let waiting = self.close(conn);
             self.fail_sent(waiting, now_ns, |_| AttemptCause::Closed);
         }
@@ -707,6 +725,10 @@ impl<P: SessionProtocol> Worker<P> {
                     return Some(seen + used);
                 }
                 SessionEvent::Control { used } => used,
+                SessionEvent::Pushed { used } => {
+                    self.stats.pushed();
+                    used
+                }
                 SessionEvent::Part { id, used, messages } => {
                     self.pipelines[conn].is_proven = true;
                     if let Some(id) = self.pipelines.agent(conn, self.agents.all(), id) {
@@ -764,6 +786,9 @@ impl<P: SessionProtocol> Worker<P> {
         }
         if is_surplus && !ended {
             self.notice_surplus();
+        }
+        if answer.reusable && !ended {
+            self.leave(conn);
         }
         let others = self.close(conn);
         if answer.reusable {

@@ -1,7 +1,7 @@
 //! WebSocket under the engine, against an independent server: Python's `websockets`.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Step};
@@ -46,6 +46,12 @@ async def posts(socket):
     async for message in socket:
         assert isinstance(message, bytes)
 
+async def codes(socket):
+    try:
+        await echo(socket)
+    finally:
+        print(socket.close_code, flush=True)
+
 async def handle(socket, path):
     await globals()[path.strip("/")](socket)
 
@@ -65,6 +71,7 @@ asyncio.run(main())
 /// A server that ends with the test.
 struct Websockets {
     process: Child,
+    printed: BufReader<ChildStdout>,
     port: u16,
 }
 
@@ -77,9 +84,10 @@ impl Websockets {
             .spawn()
             .expect("needs websockets: scripts/need.sh websockets");
         let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut printed = BufReader::new(process.stdout.take().unwrap());
+        printed.read_line(&mut line).unwrap();
         let port = line.trim().parse().expect("needs websockets: scripts/need.sh websockets");
-        Self { process, port }
+        Self { process, printed, port }
     }
 
     fn url(&self, path: &str) -> String {
@@ -141,6 +149,31 @@ fn posts_and_pushed_messages() {
     let run = play(server.orders("ticker", 2, vec![three]));
     is_all_ok(&run);
     assert!(run.messages()["receive"] >= 3 * run.summary.ok, "{:?}", run.messages());
+}
+
+#[test]
+fn messages_that_answer_nothing_are_counted() {
+    let server = Websockets::start();
+    let post = step("post", &["message=x"]);
+    let run = play(server.orders("echo", 2, vec![post]));
+    is_all_ok(&run);
+    let pushed: u64 = run.intervals.iter().filter_map(|second| second.generator.pushed_messages).sum();
+    // A post ends with the server's pong. The last message of each agent may arrive after the end.
+    assert!(pushed + 2 >= run.summary.ok, "every post was sent back: {pushed} {:?}", run.summary);
+}
+
+#[test]
+fn a_socket_that_is_not_kept_is_closed_with_a_frame() {
+    let mut server = Websockets::start();
+    let mut orders = server.orders("codes", 1, vec![step("send", &["message=x"])]);
+    orders.load.connections = Connections { keep_alive: false, pipeline: 1 };
+    let run = play(orders);
+    assert!(run.summary.ok > 2 && run.summary.failed == 0, "{:?} {:?}", run.summary, run.results());
+    for _ in 0..run.summary.ok {
+        let mut code = String::new();
+        server.printed.read_line(&mut code).unwrap();
+        assert_eq!(code, "1000\n");
+    }
 }
 
 #[test]

@@ -44,6 +44,7 @@ mod lost_labs;
 mod lost_outputs;
 mod member_programs;
 mod members;
+mod message_protocols;
 mod name_service_crash;
 mod netns_and_ssh;
 mod open_loops;

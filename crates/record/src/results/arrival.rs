@@ -33,4 +33,8 @@ pub struct Arrival {
     /// Messages per second over the measured part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_per_s: Option<f64>,
+    /// Messages of the target that answered no operation, over the whole load. Only in a trial, and
+    /// only of a protocol that has such messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pushed_messages: Option<u64>,
 }

@@ -1,8 +1,9 @@
-//! Chart of messages of streams per second, of each operation whose answers are streams.
+//! Chart of messages per second: of each operation whose answers are streams, and those that
+//! answered no operation.
 
 use super::units::{SecondCount, by_second};
 use super::{TrialView, lines_with_values};
-use crate::drawing::chart::{Chart, Ink, Panel, PanelUnit};
+use crate::drawing::chart::{Chart, ChartLine, Ink, Panel, PanelUnit};
 
 pub fn draw(view: &TrialView) -> Vec<Chart> {
     let operations = view.trial.operations.iter().filter(|(_, operation)| operation.arrival.messages.is_some());
@@ -12,13 +13,25 @@ pub fn draw(view: &TrialView) -> Vec<Chart> {
         let rows = rows.map(|row| SecondCount { at_s: row.at_s, interval_s: row.interval_s, count: row.count });
         view.line(name, Ink::nth(index), &by_second(rows, seconds))
     });
-    let lines = lines_with_values(lines.collect());
+    let mut lines: Vec<ChartLine> = lines.collect();
+    lines.extend(pushed(view, seconds, lines.len()));
+    let lines = lines_with_values(lines);
     if lines.is_empty() {
         return Vec::new();
     }
     let panel = Panel::linear("messages per second", PanelUnit::PerSecond, 110.0, lines);
-    let note = "Messages of streams as they arrived, whatever the outcome of their operations.";
+    let note = "Messages of streams as they arrived, whatever the outcome of their operations. Messages that the target sent \
+                by itself and that answered no operation are counted as (no operation).";
     vec![view.chart_with_warmup("messages", "Messages", note, vec![panel])]
+}
+
+/// Returns the line of messages that answered no operation, if there were any.
+fn pushed(view: &TrialView, seconds: usize, index: usize) -> Option<ChartLine> {
+    view.trial.arrival.pushed_messages.filter(|pushed| *pushed > 0)?;
+    let rows = view.series.generator.iter().filter_map(|row| {
+        Some(SecondCount { at_s: row.at_s, interval_s: row.interval_s, count: row.pushed_messages? })
+    });
+    Some(view.line("(no operation)", Ink::nth(index), &by_second(rows, seconds)))
 }
 
 #[cfg(test)]
@@ -42,5 +55,14 @@ mod tests {
         let charts = draw(&TrialView { trial: &trial, series: &series, points: 100 });
         assert_eq!(charts[0].panels[0].lines.len(), 1);
         assert_eq!(charts[0].panels[0].lines[0].points, [(0.5, Some(50.0)), (1.5, Some(20.0))]);
+        trial.arrival.pushed_messages = Some(7);
+        series.generator.push(GeneratorSecond {
+            at_s: 2.0,
+            interval_s: 1.0,
+            pushed_messages: Some(7),
+            ..Default::default()
+        });
+        let charts = draw(&TrialView { trial: &trial, series: &series, points: 100 });
+        assert_eq!(charts[0].panels[0].lines[1].points[1], (1.5, Some(7.0)));
     }
 }

@@ -31,7 +31,7 @@ pub fn at_a_glance(results: &Results, plan: &Plan, latency_ns: Option<&Histogram
         parts.push(
             requests(trial)
                 + &doubt(trial)
-                + &answers(trial)
+                + &answers(trial, is_web(plan, trial))
                 + &messages(trial)
                 + &outcomes(trial)
                 + &causes(trial, plan)
@@ -74,16 +74,24 @@ fn doubt(trial: &Trial) -> String {
     words.map_or_else(String::new, |doubt| line("steadiness", &doubt))
 }
 
-/// Returns a text such as `  answers     status 200 (9,900), 201 (100), 503 (12); 5.12 MB/s`. Empty
-/// if bytes were not counted.
-fn answers(trial: &Trial) -> String {
+/// Whether the statuses of the trial's answers are those of HTTP.
+fn is_web(plan: &Plan, trial: &Trial) -> bool {
+    planned(plan, &trial.id).is_none_or(|trial| ["http", "http2"].contains(&trial.target.protocol.as_str()))
+}
+
+/// Returns a text such as `  answers     status 200 (9,900), 201 (100), 503 (12); 5.12 MB/s`.
+/// Without HTTP the statuses are those of the protocol, such as `ok` and `unavailable`. Empty if
+/// bytes were not counted.
+fn answers(trial: &Trial, is_web: bool) -> String {
     let Some(bytes_per_s) = trial.throughput.received_bytes_per_s.filter(|bytes_per_s| *bytes_per_s > 0.0) else {
         return String::new();
     };
     let mut statuses = Vec::new();
     for (result, count) in &trial.attempt_results {
-        let status = ["ok ", "redirect ", "followed ", "status "].iter().find_map(|start| result.strip_prefix(start));
-        statuses.extend(status.or((result == "ok").then_some("200")).map(|status| (status, *count)));
+        let starts = ["ok ", "redirect ", "followed ", "status ", "answer: "];
+        let status = starts.iter().find_map(|start| result.strip_prefix(start));
+        let ok = if is_web { "200" } else { "ok" };
+        statuses.extend(status.or((result == "ok").then_some(ok)).map(|status| (status, *count)));
     }
     statuses.sort_unstable();
     let words: Vec<String> =
@@ -92,11 +100,17 @@ fn answers(trial: &Trial) -> String {
     line("answers", &format!("{words}{}/s received", numbers::bytes(bytes_per_s)))
 }
 
-/// Returns a text such as `  messages    12,345 in all; 1,234/s`. Empty without streams.
+/// Returns a text such as `  messages    12,345 of streams in all; 1,234/s`. Empty without streams
+/// and without messages that answered no operation.
 fn messages(trial: &Trial) -> String {
-    let Some(all) = trial.arrival.messages else { return String::new() };
-    let per_s = numbers::or_none(trial.arrival.messages_per_s, numbers::rate);
-    line("messages", &format!("{} of streams in all; {per_s}", numbers::count(all)))
+    let streams = trial.arrival.messages.map(|all| {
+        let per_s = numbers::or_none(trial.arrival.messages_per_s, numbers::rate);
+        format!("{} of streams in all; {per_s}", numbers::count(all))
+    });
+    let pushed = trial.arrival.pushed_messages.filter(|pushed| *pushed > 0);
+    let pushed = pushed.map(|pushed| format!("{} that answered no operation", numbers::count(pushed)));
+    let parts: Vec<String> = streams.into_iter().chain(pushed).collect();
+    if parts.is_empty() { String::new() } else { line("messages", &parts.join("; ")) }
 }
 
 /// Returns all five outcomes, including those that are 0, because the absence of failures is a

@@ -73,6 +73,8 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
     ],
 };
 
+/// Code of a connection that has served its purpose (RFC 6455, 7.4.1).
+const NORMAL_CLOSURE: u16 = 1000;
 /// Longest accepted message, bytes.
 const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 
@@ -227,6 +229,7 @@ impl Protocol for Websocket {
 
 impl SessionProtocol for Websocket {
     const SPEAKS_UNASKED: bool = true;
+    const HAS_PUSHES: bool = true;
     type Session = WebsocketState;
     type Memory = MessageScratch;
 
@@ -300,6 +303,12 @@ impl SessionProtocol for Websocket {
             session.remove(index, memory);
         }
         !is_next
+    }
+
+    fn leave(session: &mut WebsocketState, out: &mut Vec<u8>) {
+        if session.closed.is_none() {
+            frame::write(FrameKind::Close, mask_of(session.number), &NORMAL_CLOSURE.to_be_bytes(), out);
+        }
     }
 
     fn field<'a>(
@@ -454,7 +463,7 @@ impl WebsocketState {
                 .iter()
                 .position(|open| matches!(open.expected, ExpectedMessage::Next | ExpectedMessage::Pushed(_)))
         });
-        let Some(index) = found else { return Ok(SessionEvent::Control { used }) };
+        let Some(index) = found else { return Ok(SessionEvent::Pushed { used }) };
         let id = self.open[index].id;
         if let ExpectedMessage::Pushed(missing @ 1..) = &mut self.open[index].expected {
             *missing -= 1;

@@ -176,9 +176,10 @@ pub fn feed<P: TestedProtocol>(
                 all += messages;
                 input.drain(..used);
             }
-            SessionEvent::Control { used } | SessionEvent::Drain { used } | SessionEvent::Untouched { used, .. } => {
-                drop(input.drain(..used))
-            }
+            SessionEvent::Control { used }
+            | SessionEvent::Pushed { used }
+            | SessionEvent::Drain { used }
+            | SessionEvent::Untouched { used, .. } => drop(input.drain(..used)),
             SessionEvent::Bad(cause) => break Seen::Bad(cause),
             SessionEvent::Answer { answer, .. } => {
                 let mut scratch = Vec::new();

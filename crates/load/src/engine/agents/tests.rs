@@ -129,6 +129,7 @@ impl Played {
             names: Arc::clone(&script.names),
             has_expectations: script.has_expectations(),
             refusals: Vsns::REFUSALS,
+            has_pushes: false,
         };
         let (sink, intervals) = sync_channel(64);
         let mut agents = Agents::new(&script, &Arc::default(), 0);

@@ -138,7 +138,9 @@ fn streams(input: &[u8]) {
             let event = Http2::receive(&mut session, &mut memory, &open, &input_left, false, &mut out);
             let (used, ended) = match event {
                 SessionEvent::More { used } => (used, None),
-                SessionEvent::Control { used } | SessionEvent::Part { used, .. } => (used, None),
+                SessionEvent::Control { used } | SessionEvent::Pushed { used } | SessionEvent::Part { used, .. } => {
+                    (used, None)
+                }
                 SessionEvent::Drain { used } => {
                     drains = true;
                     (used, None)

@@ -289,8 +289,8 @@ fn requests_share_a_connection() {
         let values = OperationValues { source, arguments, cookies: None, redirection: None };
         Websocket::encode(&mut session, &mut scratch, request, *id, &values, &mut out).unwrap();
     }
-    let mut input = &b"\x81\x01n\x8a\x04\0\0\0\x04\x81\x01c\x81\x01d\x81\x01e"[..];
-    let mut answered = Vec::new();
+    let mut input = &b"\x81\x01n\x8a\x04\0\0\0\x04\x81\x01c\x81\x01d\x81\x01e\x01\x01f\x80\0"[..];
+    let (mut answered, mut pushed) = (Vec::new(), 0);
     let shared = Shared(&open);
     while !input.is_empty() {
         let used = match Websocket::receive(&mut session, &mut scratch, &shared, input, false, &mut out) {
@@ -300,12 +300,16 @@ fn requests_share_a_connection() {
                 answer.used
             }
             SessionEvent::Control { used } => used,
+            SessionEvent::Pushed { used } => {
+                pushed += 1;
+                used
+            }
             other => panic!("{other:?}"),
         };
         input = &input[used..];
     }
-    // The pong of the second post also answers the first one. The last message answers nothing.
-    assert_eq!(answered, [2, 1, 4, 3, 5]);
+    // The pong of the second post also answers the first one. The last two messages answer nothing.
+    assert_eq!((answered.as_slice(), pushed), ([2, 1, 4, 3, 5].as_slice(), 2));
     let values = OperationValues {
         source: crate::testing::source(1, 1),
         arguments: &requests[2].arguments,
@@ -316,6 +320,23 @@ fn requests_share_a_connection() {
         Websocket::encode(&mut session, &mut scratch, &requests[index].request, id, &values, &mut out).unwrap();
         assert_eq!(Websocket::cancel(&mut session, &mut scratch, id, &mut out), is_cancelled);
     }
+}
+
+#[test]
+fn a_client_closes_with_a_frame_unless_the_server_did() {
+    let next = compiled("send", &[("message", "x")]);
+    let (mut session, mut scratch, mut out) = (WebsocketState::default(), MessageScratch::default(), Vec::new());
+    Websocket::leave(&mut session, &mut out);
+    let mut code = out.split_off(6);
+    frame::apply_mask(&mut code, out[2..].try_into().unwrap());
+    assert_eq!((&out[..2], code.as_slice()), (&b"\x88\x82"[..], &b"\x03\xe8"[..]));
+    let open = [(7, &next.request)];
+    out.clear();
+    let closed = Websocket::receive(&mut session, &mut scratch, &Shared(&open), b"\x88\x02\x03\xe9", false, &mut out);
+    assert!(matches!(closed, SessionEvent::Drain { used: 4 }), "{closed:?}");
+    out.clear();
+    Websocket::leave(&mut session, &mut out);
+    assert!(out.is_empty(), "{out:?}");
 }
 
 proptest! {
