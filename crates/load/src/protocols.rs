@@ -49,6 +49,9 @@ pub fn find(name: &str) -> Option<&'static ProtocolKind> {
     KINDS.iter().chain(TEST_KINDS).copied().find(|kind| kind.info.name == name)
 }
 
+/// Returns the calls of a service, described by files or by the service.
+type DescribeCalls = fn(&str, &[String], Duration) -> Result<Vec<DescribedCall>, CallError>;
+
 /// A protocol, with the engine and the client compiled for it.
 #[derive(Debug)]
 pub struct ProtocolKind {
@@ -58,7 +61,7 @@ pub struct ProtocolKind {
     pub(crate) mistakes: fn(&LoadOrder) -> Vec<Mistake>,
     pub(crate) compile: fn(&LoadOrder) -> Result<StartLoad, Error>,
     pub(crate) connect: fn(&str, &TlsTrust, Duration) -> Result<Client, CallError>,
-    pub(crate) described_calls: fn(&str, &[String], Duration) -> Result<Vec<DescribedCall>, CallError>,
+    pub(crate) described_calls: DescribeCalls,
     #[cfg(feature = "testing")]
     pub tests: ProtocolTests,
 }

@@ -351,6 +351,11 @@ mod tests {
         text
     }
 
+    fn experiments_of(table: &[&[&str]]) -> String {
+        let told = table.iter().map(|options| format!("$ plimsoll hit {options:?}\n{}", experiment(options)));
+        told.collect::<Vec<String>>().join("\n")
+    }
+
     /// Returns the text of all problems of these options.
     fn error_text(options: &[&str]) -> String {
         let Err(wrong) = read(options) else { panic!("{options:?} are right") };
@@ -428,6 +433,14 @@ mod tests {
                 "a.proto",
             ],
             &["grpcs://h/shop.Cart/List", "-k", "--expect", "status=ok", "--expect", "message.items.0.id=7"],
+            &["http://h/{seq}", "--templates", "-H", "Authorization: Bearer {env:TOKEN}", "-d", "{bytes:100}"],
+        ];
+        insta::assert_snapshot!(experiments_of(table));
+    }
+
+    #[test]
+    fn urls_of_websockets_become_experiments() {
+        let table: &[&[&str]] = &[
             &[
                 "WS://h:1/chat?a={b}",
                 "-d",
@@ -440,11 +453,8 @@ mod tests {
             &["wss://h/#x-room=a%20b", "-k", "-H", "X-B: {c}"],
             &["ws://h", "-m", "POST", "-d", "x", "--pipeline", "2"],
             &["ws://h/", "-d", "{{\"id\": {seq}}}", "--match", "/id", "--templates"],
-            &["http://h/{seq}", "--templates", "-H", "Authorization: Bearer {env:TOKEN}", "-d", "{bytes:100}"],
         ];
-        let told: Vec<String> =
-            table.iter().map(|options| format!("$ plimsoll hit {options:?}\n{}", experiment(options))).collect();
-        insta::assert_snapshot!(told.join("\n"));
+        insta::assert_snapshot!(experiments_of(table));
     }
 
     #[test]

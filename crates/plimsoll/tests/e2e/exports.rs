@@ -74,6 +74,11 @@ const REGISTER: &str = r#"{"at_s":1.0,"start_s":0.5,"by":"load","agent":1,"effec
 {"at_s":3.0,"start_s":2.6,"by":"load","agent":1,"effect":"read","space":"s","key":"alone","value":null,"outcome":"ok","applied":true}
 "#;
 
+/// A register that had a value before the load.
+const OLDER: &str = r#"{"at_s":1.0,"start_s":0.5,"by":"load","agent":1,"effect":"read","space":"s","key":"r","value":"old","outcome":"ok","applied":true}
+{"at_s":2.0,"start_s":1.5,"by":"load","agent":1,"effect":"write","space":"s","key":"r","value":"a","outcome":"ok","applied":true}
+"#;
+
 #[test]
 fn histories_are_read_back_by_the_checkers_formats() {
     let sandbox = Sandbox::new();
@@ -102,6 +107,10 @@ fn histories_are_read_back_by_the_checkers_formats() {
     export(&["jepsen", "--trial", "001", "--key", "s/x"]).exits(2).says(&["no audited key `s/x`"]);
     export(&["jepsen", "--trial", "009"]).exits(2).says(&["no trial 009"]);
     export(&["jepsen"]).exits(2).says(&["there are 2"]);
+    fs::write(format!("{run}/trials/002/history.jsonl"), OLDER).unwrap();
+    let porcupine = export(&["porcupine", "--trial", "002"]).exits(0).stdout;
+    assert_eq!(porcupine.lines().count(), 6, "the older value is written first: {porcupine}");
+    assert!(porcupine.starts_with("INFO  jepsen.util - 1\t:invoke\t:write\t0\n"), "{porcupine}");
 }
 
 /// Parses the format as far as this test needs: each family in one piece, rising times, and the end

@@ -110,8 +110,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     wrong.extend(place.as_ref().and_then(|place| prior_knowledge(words, place)));
     let body = words.body.as_deref().and_then(|body| self::body(body).map_err(|refused| wrong.push(refused)).ok());
     wrong.extend(duration_as_body(words));
-    let messages = MessageProtocol::of(&words.url);
-    wrong.extend(match messages {
+    wrong.extend(match MessageProtocol::of(&words.url) {
         Some(messages) => messages.problem(words, place.as_ref()),
         None => message_protocols::not_of(words),
     });
@@ -142,11 +141,7 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
     if !wrong.is_empty() {
         return Err(wrong);
     }
-    let (mut place, mut body, mut expects) = (place, body, expects);
-    if messages == Some(MessageProtocol::Websocket) {
-        let service = message_protocols::socket_url(&place, &std::mem::take(&mut headers), !words.templates);
-        place = HitTarget { service, path: String::new() };
-    }
+    let (mut place, mut body, mut expects) = (in_one_url(place, &mut headers, !words.templates), body, expects);
     if !words.templates {
         let values = headers.iter_mut().chain(&mut expects).map(|(_, value)| value);
         for text in values.chain(&mut body).chain([&mut place.path]) {
@@ -179,6 +174,16 @@ pub fn read(words: &cli::Hit, protocol: &Protocol) -> Result<HitOptions, Vec<Opt
         by,
         seed: words.seed,
     })
+}
+
+/// Returns the target of a WebSocket with path and headers in its URL. Other targets stay as they
+/// are.
+fn in_one_url(place: HitTarget, headers: &mut Vec<(String, String)>, is_literal: bool) -> HitTarget {
+    if MessageProtocol::of(&place.service) != Some(MessageProtocol::Websocket) {
+        return place;
+    }
+    let service = message_protocols::socket_url(&place, &std::mem::take(headers), is_literal);
+    HitTarget { service, path: String::new() }
 }
 
 /// Returns the template that yields a literal text: the text with doubled braces.
