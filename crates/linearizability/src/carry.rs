@@ -1,6 +1,6 @@
 //! Knowledge about a key that remains when a window of its history is closed.
 
-use crate::operation::{ABSENT, BEFORE_ALL, Item};
+use crate::operation::{ABSENT, BEFORE_ALL, FORGOTTEN, Item};
 
 /// Stands for an operation that is not known any more, or for the initial state.
 pub(crate) const NO_OPERATION: usize = usize::MAX;
@@ -43,6 +43,9 @@ pub enum InitialValue {
     Value(u64),
     /// Any value that no operation writes.
     Unknown,
+    /// The value that the first operations saw although no operation had written it. A value that
+    /// no operation names if they saw none.
+    Seen,
 }
 
 impl Carry {
@@ -51,6 +54,7 @@ impl Carry {
             InitialValue::Absent => Some(ABSENT),
             InitialValue::Value(value) => Some(value),
             InitialValue::Unknown => None,
+            InitialValue::Seen => Some(FORGOTTEN),
         };
         Self { last: vec![LastValue::at(value, BEFORE_ALL)], pending: Vec::new() }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::carry::{Carry, InitialValue};
+use crate::carry::InitialValue;
 use crate::key_history::KeyHistory;
 use crate::operation::{Item, Operation};
 use crate::proof::Proof;
@@ -98,7 +98,7 @@ impl Checker {
         let next = self.keys.len();
         let slot = *self.slots.entry(operation.key).or_insert(next);
         if slot == next {
-            let history = KeyHistory::new(Carry::of_initial(self.settings.initial));
+            let history = KeyHistory::new(self.settings.initial);
             self.keys.push(OpenKey { key: operation.key, history, items: Vec::new(), check_at: FIRST_CHECK });
         }
         let key = &mut self.keys[slot];
@@ -135,6 +135,11 @@ impl Checker {
     /// Returns the number of operations that wait for a check.
     pub fn waiting(&self) -> usize {
         self.keys.iter().map(|key| key.items.len()).sum()
+    }
+
+    /// Returns the number of operations and values in memory. A key has at least one value.
+    pub fn size(&self) -> usize {
+        self.keys.iter().map(|key| key.items.len() + key.history.size()).sum()
     }
 
     /// Checks what is left, and returns a verdict for each key that had operations.
@@ -198,7 +203,7 @@ pub fn check(operations: &[Operation], settings: Settings) -> Vec<KeyVerdict> {
         let places = positions[ends[slot] - count..ends[slot]].iter().map(|&position| position as usize);
         items.clear();
         items.extend(places.filter_map(|position| operations[position].item(position, settings.clock_error_ns)));
-        let mut history = KeyHistory::new(Carry::of_initial(settings.initial));
+        let mut history = KeyHistory::new(settings.initial);
         history.close(&mut items, i64::MAX, &mut quick, &settings);
         KeyVerdict { key: *key, verdict: history.verdict }
     };

@@ -1,7 +1,8 @@
 //! History of one key, of which all but the newest part is closed.
 
-use crate::carry::Carry;
+use crate::carry::{Carry, InitialValue};
 use crate::checker::Settings;
+use crate::initial_value::seen_by;
 use crate::operation::{Item, NEVER};
 use crate::proof::{Objection, Proof};
 use crate::search::Extent;
@@ -27,11 +28,14 @@ pub enum Linearizability {
 pub(crate) struct KeyHistory {
     carry: Carry,
     pub verdict: Linearizability,
+    /// Whether the value before the first operation is still to be found.
+    seeks_initial: bool,
 }
 
 impl KeyHistory {
-    pub fn new(carry: Carry) -> Self {
-        Self { carry, verdict: Linearizability::Linearizable }
+    pub fn new(initial: InitialValue) -> Self {
+        let seeks_initial = initial == InitialValue::Seen;
+        Self { carry: Carry::of_initial(initial), verdict: Linearizability::Linearizable, seeks_initial }
     }
 
     pub fn is_open(&self) -> bool {
@@ -60,6 +64,31 @@ impl KeyHistory {
         if sure.is_empty() {
             return closed;
         }
+        if !self.seeks_initial {
+            self.judge(sure, is_end, quick, settings);
+            return closed;
+        }
+        let pending = self.carry.pending.clone();
+        for initial in seen_by(sure, &pending, i64::MAX) {
+            self.begin_with(initial);
+            self.carry.pending.clone_from(&pending);
+            self.judge(sure, is_end, quick, settings);
+            if !matches!(self.verdict, Linearizability::Violation(_)) {
+                break;
+            }
+        }
+        closed
+    }
+
+    /// Sets the value before the first operation.
+    fn begin_with(&mut self, initial: InitialValue) {
+        self.carry.last = Carry::of_initial(initial).last;
+        self.verdict = Linearizability::Linearizable;
+        self.seeks_initial = false;
+    }
+
+    /// Checks a window, none of whose operations has an unknown outcome.
+    fn judge(&mut self, sure: &[Item], is_end: bool, quick: &mut QuickCheck, settings: &Settings) {
         match quick.judge(sure, &mut self.carry, is_end) {
             Ok(()) => {}
             Err(Objection::Violation(proof)) => {
@@ -69,11 +98,21 @@ impl KeyHistory {
             Err(Objection::Undecided(_)) if is_end && self.close_whole(sure, settings) => {}
             Err(Objection::Undecided(why)) => self.close_parts(sure, is_end, quick, settings, why),
         }
-        closed
+    }
+
+    /// Returns the number of operations and values in memory.
+    pub fn size(&self) -> usize {
+        self.carry.pending.len() + self.carry.last.len()
     }
 
     /// Forgets operations that need not wait for the key to be idle.
     pub fn thin(&mut self, items: &mut Vec<Item>, open_since: i64, quick: &mut QuickCheck) {
+        if self.seeks_initial {
+            match seen_by(items, &self.carry.pending, open_since).as_slice() {
+                [initial] => self.begin_with(*initial),
+                _ => return,
+            }
+        }
         if let Err(Objection::Violation(proof)) = quick.thin(items, &mut self.carry, open_since) {
             self.verdict = Linearizability::Violation(proof);
         }

@@ -17,6 +17,7 @@ mod cluster_order;
 mod edn;
 mod explanation;
 mod foreign_history;
+mod initial_value;
 mod jepsen;
 mod jepsen_log;
 mod key_history;

@@ -26,7 +26,7 @@ pub(crate) fn has_linearization(operations: &[Operation], initial: InitialValue)
     let value = match initial {
         InitialValue::Absent => Some(ABSENT),
         InitialValue::Value(value) => Some(value),
-        InitialValue::Unknown => None,
+        InitialValue::Unknown | InitialValue::Seen => None,
     };
     let spans: Vec<(i64, i64)> = items.iter().map(|item| (item.start, item.end)).collect();
     let step = |state: &Reference, place: usize| state.step(&items[place]).into_iter().collect();

@@ -232,6 +232,57 @@ fn an_unknown_initial_value_may_be_any_that_is_not_written() {
     }
 }
 
+/// Random histories on a key that had a value before, or none, with deletes and failed comparisons.
+#[test]
+fn an_initial_value_is_found_from_what_was_seen() {
+    const INITIAL: u64 = 1_000;
+    let settings = Settings { initial: InitialValue::Seen, ..Settings::default() };
+    let (mut violations, mut missed) = (0, 0);
+    for seed in 0..6_000 {
+        let mut rng = Rng::with_seed(seed);
+        let mut history = without_versions(&random_history(&mut rng));
+        let deleted = history.iter().position(|operation| operation.access == Access::Delete);
+        let deleted = deleted.unwrap_or(history.len());
+        let before = rng.bool().then_some(INITIAL);
+        for operation in &mut history[..deleted] {
+            if let Access::Read { value: value @ None } | Access::CompareAndSet { from: value @ None, .. } =
+                &mut operation.access
+            {
+                *value = before;
+            }
+        }
+        for operation in &mut history {
+            if let Access::CompareAndSet { from, .. } = &mut operation.access
+                && operation.status == Status::Applied
+                && rng.u8(0..8) == 0
+            {
+                (*from, operation.status) = (*rng.choice(&[None, Some(0), Some(INITIAL)]).unwrap(), Status::Unequal);
+            }
+        }
+        let is_written = |value: &u64| {
+            let writes = |operation: &Operation| match operation.access {
+                Access::Write { value: to } => to == *value,
+                Access::CompareAndSet { to, .. } => to == Some(*value),
+                Access::Read { .. } | Access::Delete => false,
+            };
+            history.iter().any(writes)
+        };
+        let explains = |value: &u64| has_linearization(&history, InitialValue::Value(*value));
+        let initial: Vec<u64> = (0..10).chain([INITIAL, INITIAL + 1]).filter(explains).collect();
+        let is_of_absent = has_linearization(&history, InitialValue::Absent);
+        let is_explained = is_of_absent || initial.iter().any(|value| !is_written(value));
+        // A key may also have had one of the values that are written later.
+        let is_impossible = !is_of_absent && initial.is_empty();
+        for found in [verdict(&history, settings), streamed(&history, settings, 1), streamed(&history, settings, 3)] {
+            let is_violation = matches!(found, Linearizability::Violation(_));
+            assert!(!is_violation || !is_explained, "seed {seed}: {found:?}: {}", lines(&history));
+            violations += u32::from(is_impossible);
+            missed += u32::from(is_impossible && !is_violation);
+        }
+    }
+    assert!(violations > 1_000 && missed < violations / 10, "{missed} of {violations}");
+}
+
 #[test]
 fn streams_have_the_verdict_of_the_whole() {
     let mut violations = 0;
