@@ -148,10 +148,11 @@ gate:
 	scripts/gate.sh
 
 bench:
-	@scripts/need.sh rust compiler c++ wrk oha hey nginx nghttpd h2load ghz erlang-tests python lab
+	@scripts/need.sh rust compiler c++ wrk oha hey nginx nghttpd h2load ghz erlang-tests python lab target:etcd
 	scripts/bench-speed.py
 	scripts/bench-http2.py
 	scripts/bench-grpc.py
+	scripts/bench-consistency.py
 	scripts/bench-truth.py
 	scripts/bench-scale.py
 	scripts/bench-void.py

@@ -37,7 +37,7 @@ class Page:
 
 RESULTS = Page(
     ROOT / "bench/RESULTS.md",
-    ["Speed", "HTTP/2", "gRPC", "Truth", "Scale", "A generator that is too slow", "The name service", "Search", "Prices"],
+    ["Speed", "HTTP/2", "gRPC", "Checked histories", "Truth", "Scale", "A generator that is too slow", "The name service", "Search", "Prices"],
     """# Results of `make bench`
 
 {counts} Each section is written by a script of its own (`scripts/bench-*.py`) and says when.

@@ -8,7 +8,9 @@ pub mod steadiness;
 pub mod sweeps;
 
 use experiment::plan::{Load, Plan};
-use record::results::{Disturbance, DisturbanceKind, Fault, Outage, Results, Trial, Trust, Verdict, counting};
+use record::results::{
+    Disturbance, DisturbanceKind, Fault, LoadStop, Outage, Results, Trial, Trust, Verdict, counting,
+};
 use text::{code, listed, numbers, stopped};
 
 use crate::disturbances::{TOLD_HIGHER, TOLD_LOWER};
@@ -82,6 +84,9 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
             sentences.extend(sweeps::cost_sentence(results));
         }
     }
+    if let Some(stops) = stops(results) {
+        sentences.insert(sentences.len().min(1), stops);
+    }
     sentences.extend(sweeps::demanded_hosts(&results.demanded_hosts));
     sentences.extend(exercise_results::sentence(results, plan));
     sentences.extend(disturbances(results));
@@ -95,6 +100,34 @@ fn findings(results: &Results, plan: &Plan) -> Vec<String> {
 /// Whether a fault had an outage in a trial that counts.
 fn has_outages(group: &Group) -> bool {
     group.counting().any(|trial| outages(trial).next().is_some())
+}
+
+/// Returns a sentence if loads were stopped at a violation.
+fn stops(results: &Results) -> Option<String> {
+    let stops: Vec<&LoadStop> = results.trials.iter().filter_map(|trial| trial.stopped.as_ref()).collect();
+    match stops.as_slice() {
+        [] => None,
+        [only] => {
+            let fault = only.after_fault.as_ref().map(|fault| format!(", after the fault {}", code(fault)));
+            Some(format!(
+                "The load was stopped at {}, at the first violation: key {} is not linearizable{}.",
+                numbers::moment(only.at_s),
+                code(&only.key),
+                fault.unwrap_or_default()
+            ))
+        }
+        several => {
+            let first_s = several.iter().map(|stop| stop.at_s).fold(f64::INFINITY, f64::min);
+            let last_s = several.iter().map(|stop| stop.at_s).fold(0.0, f64::max);
+            Some(format!(
+                "In {} of {} trials the load was stopped at the first violation, at {} to {}.",
+                several.len(),
+                results.trials.len(),
+                numbers::moment(first_s),
+                numbers::moment(last_s)
+            ))
+        }
+    }
 }
 
 /// Returns a sentence if all agents of an open loop were stuck in operations that timed out, so
@@ -411,6 +444,22 @@ mod tests {
         assert!(!answer(&results, &plan).contains("cases has"));
         results.trials[0].verdict.is = Trust::Void;
         assert!(answer(&results, &plan).starts_with("Only `one` of 2 cases has usable trials. "));
+    }
+
+    #[test]
+    fn a_stop_at_a_violation_is_the_second_finding() {
+        let stop = |at_s| LoadStop { at_s, key: "s/k".to_owned(), after_fault: Some("lost".to_owned()) };
+        let trial = |at_s| Trial {
+            outcomes: Outcomes { ok: 100, ..Outcomes::default() },
+            stopped: Some(stop(at_s)),
+            ..Trial::default()
+        };
+        let told = |trials: Vec<Trial>| answer(&Results { trials, ..Results::default() }, &synthetic::plan());
+        let one = "The load was stopped at 12.3 s, at the first violation: key `s/k` is not linearizable, after the \
+                   fault `lost`.";
+        assert!(told(vec![trial(12.3)]).ends_with(one), "{}", told(vec![trial(12.3)]));
+        let two = "In 2 of 2 trials the load was stopped at the first violation, at 3.5 s to 12.3 s.";
+        assert!(told(vec![trial(12.3), trial(3.5)]).ends_with(two), "{}", told(vec![trial(12.3), trial(3.5)]));
     }
 
     /// The answer about one trial with a fault and its outages.

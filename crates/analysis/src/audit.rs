@@ -30,14 +30,14 @@
 mod pooled;
 mod proofs;
 mod sessions;
-mod single_copy;
+pub(crate) mod single_copy;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use experiment::plan::{self, Retry, WhenFailed};
 use record::events::{By, HistoryEntry, Outcome, What};
 use record::replicas::{Replica, ReplicaContents, ReplicaValue};
-use record::results::{Consistency, Outcomes, ReplicaTable};
+use record::results::{CheckBesideLoad, Consistency, Outcomes, ReplicaTable};
 use record::rows::OutcomeSlot;
 
 use self::single_copy::SingleCopyCheck;
@@ -93,6 +93,12 @@ pub(crate) fn consistency(
         not_linearizable: single.as_ref().map(|single| single.violated),
         linearizable_unknown: single.as_ref().map(|single| single.undecided),
         not_linearizable_examples: single.map(|single| single.examples).unwrap_or_default(),
+        checked_beside: evidence.events.iter().find_map(|event| match &event.what {
+            What::CheckedBeside { operations, most_waiting, gave_up } => {
+                Some(CheckBesideLoad { operations: *operations, most_waiting: *most_waiting, gave_up: gave_up.clone() })
+            }
+            _ => None,
+        }),
         not_read_your_writes: sessions.as_ref().map(|sessions| sessions.missed_own_writes),
         not_monotonic_reads: sessions.as_ref().map(|sessions| sessions.went_back),
         proofs,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use linearizability::{Access, InitialValue, Operation, QueueAccess, QueueOperation, Status};
+use linearizability::{Access, Operation, QueueAccess, QueueOperation, Status};
 use record::events::{By, HistoryEntry};
 
 const NS_PER_S: f64 = 1e9;
@@ -39,13 +39,11 @@ struct ValueNumbers<'a> {
 }
 
 impl<'a> ValueNumbers<'a> {
-    fn of(&mut self, value: Option<&'a str>) -> Option<u64> {
+    fn of(&mut self, value: &'a str) -> u64 {
         let Self { numbers, values } = self;
-        value.map(|value| {
-            *numbers.entry(value).or_insert_with(|| {
-                values.push(value);
-                values.len() as u64 - 1
-            })
+        *numbers.entry(value).or_insert_with(|| {
+            values.push(value);
+            values.len() as u64 - 1
         })
     }
 }
@@ -70,7 +68,7 @@ impl<'a> ClientHistory<'a> {
                 keys[place].add_to_queue(line, &mut values);
                 continue;
             }
-            match operation(line, place, &mut values) {
+            match operation(line, place as u64, |value| values.of(value)) {
                 Some(Ok(operation)) => {
                     keys[place].lines.push(line);
                     keys[place].operations.push(operation);
@@ -84,14 +82,16 @@ impl<'a> ClientHistory<'a> {
 }
 
 /// Reason to leave a key out: its history does not tell the start or the value of an operation.
-struct Untold;
+pub(crate) struct Untold;
 
-/// Returns the operation of a line, or `None` if it had no effect and saw nothing.
-fn operation<'a>(
+/// Returns the operation of a line, or `None` if it had no effect and saw nothing. `number_of`
+/// returns the number of a value.
+pub(crate) fn operation<'a>(
     line: &'a HistoryEntry,
-    key: usize,
-    values: &mut ValueNumbers<'a>,
+    key: u64,
+    mut number_of: impl FnMut(&'a str) -> u64,
 ) -> Option<Result<Operation, Untold>> {
+    let mut number = |value: &'a Option<String>| value.as_deref().map(&mut number_of);
     let status = match (line.applied, line.equal) {
         (Some(true), _) => Status::Applied,
         // A compare-and-set that says what it found is a read of that value.
@@ -102,11 +102,11 @@ fn operation<'a>(
         (None, _) => Status::Unknown,
     };
     let Some(start_s) = line.start_s else { return Some(Err(Untold)) };
-    let access = match (line.effect.as_str(), values.of(line.value.as_deref())) {
+    let access = match (line.effect.as_str(), number(&line.value)) {
         ("cas", _) if line.applied == Some(false) && line.found.is_some() => {
-            Access::Read { value: values.of(line.found.as_deref()) }
+            Access::Read { value: number(&line.found) }
         }
-        ("cas", Some(to)) => Access::CompareAndSet { from: values.of(line.from.as_deref()), to: Some(to) },
+        ("cas", Some(to)) => Access::CompareAndSet { from: number(&line.from), to: Some(to) },
         ("read", value) => Access::Read { value },
         ("write", Some(value)) => Access::Write { value },
         ("remove", _) => Access::Delete,
@@ -115,7 +115,7 @@ fn operation<'a>(
     let end_ns = (status != Status::Unknown).then_some(ns(line.at_s));
     Some(Ok(Operation {
         process: line.agent.unwrap_or(0),
-        key: key as u64,
+        key,
         start_ns: ns(start_s),
         end_ns,
         access,
@@ -124,9 +124,14 @@ fn operation<'a>(
     }))
 }
 
-/// Returns nanoseconds of a time in seconds.
-fn ns(at_s: f64) -> i64 {
+/// Converts a time of a history.
+pub(crate) fn ns(at_s: f64) -> i64 {
     (at_s * NS_PER_S) as i64
+}
+
+/// Returns `space/key`, or the key alone without a space.
+pub(crate) fn key_name(space: &str, key: &str) -> String {
+    if space.is_empty() { key.to_owned() } else { format!("{space}/{key}") }
 }
 
 impl<'a> KeyOperations<'a> {
@@ -137,7 +142,7 @@ impl<'a> KeyOperations<'a> {
             Some(false) => return,
             None => Status::Unknown,
         };
-        let access = match (line.effect.as_str(), values.of(line.value.as_deref())) {
+        let access = match (line.effect.as_str(), line.value.as_deref().map(|value| values.of(value))) {
             ("enqueue", Some(value)) => Some(QueueAccess::Enqueue { value }),
             ("dequeue", value) => Some(QueueAccess::Dequeue { value }),
             _ => None,
@@ -167,7 +172,7 @@ impl KeyOperations<'_> {
     /// Returns `space/key`, or the key alone without a space.
     #[must_use]
     pub fn name(&self) -> String {
-        if self.space.is_empty() { self.key.to_owned() } else { format!("{}/{}", self.space, self.key) }
+        key_name(self.space, self.key)
     }
 
     /// Whether clients changed and saw the key, and the history has all that a check needs.
@@ -178,13 +183,6 @@ impl KeyOperations<'_> {
             && self.queue.is_empty()
             && has(|access| matches!(access, Access::Read { .. } | Access::CompareAndSet { .. }))
             && has(|access| !matches!(access, Access::Read { .. }))
-    }
-
-    /// Returns the value before the first operation: one that nobody wrote if clients saw any, and
-    /// else none. A history that some other value explains is also explained by none.
-    #[must_use]
-    pub fn initial(&self) -> InitialValue {
-        if self.older_value().is_some() { InitialValue::Unknown } else { InitialValue::Absent }
     }
 
     /// Returns the first value that clients saw and none of them wrote.

@@ -10,7 +10,7 @@ use record::folder::TrialFolder;
 use record::hlog;
 use record::lines;
 use record::replicas::{self, Replica};
-use record::results::TargetMetric;
+use record::results::{LoadStop, TargetMetric};
 use record::rows::{
     self, AgentCycles, Attempts, CheckSecond, FleetSecond, GeneratorSecond, MessageSecond, Metric, OutcomeSlot,
     ProgramSample, Sample, UnitSecond,
@@ -292,6 +292,16 @@ impl Evidence {
     /// Returns the time at which the trial entered a phase, seconds since load start.
     pub fn entered_s(&self, wanted: Phase) -> Option<f64> {
         self.events.iter().find(|event| event.what == What::Phase { phase: wanted }).map(|event| event.at_s)
+    }
+
+    /// Returns the early end of the load at a violation, if there was one.
+    pub fn stopped(&self) -> Option<LoadStop> {
+        self.events.iter().find_map(|event| match &event.what {
+            What::LoadStopped { key, after_fault } => {
+                Some(LoadStop { at_s: event.at_s, key: key.clone(), after_fault: after_fault.clone() })
+            }
+            _ => None,
+        })
     }
 
     /// Returns the last time in any record, seconds since load start.

@@ -143,6 +143,7 @@ fn measured(
             _ => None,
         }),
         ended: evidence.ending().map(|(how, _)| how),
+        stopped: evidence.stopped(),
         measured_s: measured_s.map(|(from_s, until_s)| [from_s, until_s]),
         throughput: throughput(evidence, timeline, window, measured_s),
         with_warmup: with_warmup(evidence, timeline, window, &all),

@@ -44,6 +44,8 @@ pub enum Input {
     StepAudited(Vec<AuditAnswer>),
     /// The target was started anew.
     Rebuilt,
+    /// The check beside the load found that this key is not linearizable.
+    Violated(String),
     /// All agents have stopped.
     LoadEnded,
     /// Audited keys were read back, with the result.
@@ -117,6 +119,8 @@ pub struct Conductor {
     prepares: bool,
     loads: bool,
     audits: bool,
+    /// Name of the last fault that began, unless it stands all the time.
+    last_fault: Option<String>,
     ending: Ending,
     reason: Option<String>,
 }
@@ -151,6 +155,7 @@ impl Conductor {
             audits: has_replicas
                 || trial.prepare.iter().any(|prepare| prepare.step.audit)
                 || trial.load.iter().flat_map(plan::Load::all_steps).any(|step| step.audit),
+            last_fault: None,
             ending: Ending::Done,
             reason: None,
         }
@@ -280,6 +285,10 @@ impl Conductor {
             Input::FaultBegun { occurrence, on, done_s } => {
                 self.leaders.forget(|named| named == occurrence);
                 self.schedule_healing(occurrence, now_s, done_s);
+                let fault = self.fault(occurrence);
+                if !fault.standing && !fault.repairs {
+                    self.last_fault = Some(fault.name.clone());
+                }
                 let mut effects = vec![Action::Note(begun(self.fault(occurrence), occurrence.number, on))];
                 match self.phase {
                     _ if self.is_playing() => effects.extend(self.steps.begun(occurrence, now_s)),
@@ -305,6 +314,7 @@ impl Conductor {
             Input::ConditionAsked(answer) => self.steps.asked(answer, now_s),
             Input::StepAudited(answers) => self.steps.audited(&answers, now_s),
             Input::Rebuilt => self.steps.rebuilt(now_s),
+            Input::Violated(key) => self.stop_load(key),
             Input::LoadEnded => {
                 self.load_ended = true;
                 Vec::new()
@@ -421,6 +431,17 @@ impl Conductor {
         let mut cancelled = vec![Action::CancelPrograms];
         cancelled.extend(self.interrupt_phase());
         cancelled
+    }
+
+    /// Ends the load early. The data is read back as after a whole load.
+    fn stop_load(&mut self, key: String) -> Vec<Action> {
+        if self.phase != Phase::Load || !self.loads || self.load_ended {
+            return Vec::new();
+        }
+        self.leaders = LeaderQuestions::default();
+        let mut effects = vec![Action::Note(What::LoadStopped { key, after_fault: self.last_fault.clone() })];
+        effects.extend(self.interrupt_phase());
+        effects
     }
 
     fn interrupt_phase(&mut self) -> Vec<Action> {

@@ -6,6 +6,7 @@ pub mod conductor;
 mod examples;
 mod fleet_placement;
 pub mod leader_questions;
+mod live_check;
 mod load_makers;
 mod mistakes;
 mod playing;

@@ -18,6 +18,7 @@ use record::rows::{FleetSecond, Metric, Sample};
 use record::{lines, rows};
 
 use crate::Error;
+use crate::live_check::{EndedOperations, LiveCheck, LiveCheckReport};
 use crate::progress::SecondTotals;
 
 /// Capacity of each channel to a recording thread. If the disk is slow, so many records wait before
@@ -46,6 +47,10 @@ pub enum RecordingEvent {
     Notice(String),
     /// The first failure of its kind in a thread.
     Example(FailureExample),
+    /// The first key that was found not to be linearizable.
+    Violation(String),
+    /// Result of the check beside the load.
+    Checked(LiveCheckReport),
 }
 
 /// Settings for the recording of a load.
@@ -56,6 +61,8 @@ pub struct RecordedLoad<'a> {
     pub keys: SampledKeys,
     /// Length of the load, seconds.
     pub load_s: f64,
+    /// Seed of the check beside the load; `None` without that check.
+    pub checked_by: Option<u64>,
     /// Whether to leave out final seconds for which data from some threads is missing.
     pub whole_seconds_only: bool,
 }
@@ -90,6 +97,9 @@ impl Recording {
             recorder.keep_whole_seconds_only();
         }
         recorder.history(before)?;
+        let prepared = || before.iter().filter(|line| load.keys.have(line)).cloned().collect();
+        let begin = |seed| LiveCheck::begin(seed, prepared(), heard.clone());
+        let check = load.checked_by.map(begin).transpose()?;
         let rows = rows::CsvWriter::create(&folder.samples()).map_err(Error::Record)?;
         let (intervals, from_load) = sync_channel(PENDING);
         let (samples, from_probes) = sync_channel(PENDING);
@@ -97,7 +107,7 @@ impl Recording {
         let (programs, of_programs) = sync_channel(PENDING);
         let (clocks, of_fleet) = sync_channel(PENDING);
         let (closely, moments) = channel();
-        let load = named("record-load", move || record_load(recorder, &from_load, &moments, load_s, &heard))?;
+        let load = named("record-load", move || record_load((recorder, check), &from_load, &moments, load_s, &heard))?;
         let probes = named("record-samples", move || record_samples(rows, &from_probes))?;
         let path = folder.metrics();
         let said = named("record-metrics", move || rows::write_all(&path, from_target).map_err(Error::Record))?;
@@ -150,7 +160,7 @@ fn named(name: &str, body: impl FnOnce() -> Recorded + Send + 'static) -> Result
 }
 
 fn record_load(
-    mut recorder: Recorder,
+    (mut recorder, mut check): (Recorder, Option<LiveCheck>),
     intervals: &Receiver<ThreadInterval>,
     moments: &Receiver<f64>,
     load_s: f64,
@@ -162,13 +172,22 @@ fn record_load(
         let examples = interval.examples.clone().into_iter().map(RecordingEvent::Example);
         let events: Vec<RecordingEvent> = notices.chain(examples).chain([second]).collect();
         moments.try_iter().for_each(|at_s| recorder.look_closely(at_s));
-        recorder.take(interval)?;
+        let (thread, threads) = (interval.thread, interval.threads);
+        let open_since_s = if interval.is_last { Some(f64::INFINITY) } else { interval.open_since_s };
+        let lines = recorder.take(interval)?;
+        if let Some((check, open_since_s)) = check.as_mut().zip(open_since_s) {
+            check.take(EndedOperations { lines, thread, threads, open_since_s });
+        }
         for news in events {
             // The receiver may be gone; the records do not depend on it.
             let _ = heard.send(news);
         }
     }
-    Ok(recorder.finish()?)
+    recorder.finish()?;
+    if let Some(check) = check {
+        let _ = heard.send(RecordingEvent::Checked(check.end()));
+    }
+    Ok(())
 }
 
 fn totals(interval: &ThreadInterval) -> SecondTotals {

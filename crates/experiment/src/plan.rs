@@ -34,6 +34,7 @@ mod step_keys;
 mod stop_rule;
 pub(crate) mod target;
 pub(crate) mod trial;
+mod violation_stop;
 
 pub use agent_stages::AgentStage;
 pub use answer_stream::StreamEnd;

@@ -53,6 +53,9 @@ pub struct ThreadInterval {
     pub generator: GeneratorSecond,
     /// Operations on audited keys.
     pub history: Vec<HistoryEntry>,
+    /// Time before which no audited operation of later intervals was sent, seconds since load
+    /// start. Null unless the load stops at a violation.
+    pub open_since_s: Option<f64>,
     /// Messages for the reader of the results.
     pub notices: Vec<String>,
     /// Examples of failures, one for each new kind.

@@ -221,6 +221,7 @@ impl IntervalText {
             checks: self.checks.into_iter().map(check).collect(),
             generator: self.generator,
             history: self.history,
+            open_since_s: None,
             notices: self.notices.into_iter().take(MOST_NOTICES).map(shortened).collect(),
             examples: self.examples.into_iter().take(MOST_NOTICES).map(short_example).collect(),
             agent_cycles: self.agent_cycles,

@@ -188,10 +188,12 @@ impl Recorder {
     }
 
     /// Takes an interval and writes every second that is now complete. Times on another clock, such
-    /// as the preparation's, are converted to this recorder's clock.
-    pub fn take(&mut self, mut interval: ThreadInterval) -> Result<(), Error> {
+    /// as the preparation's, are converted to this recorder's clock. Returns the operations on
+    /// audited keys.
+    pub fn take(&mut self, mut interval: ThreadInterval) -> Result<Vec<HistoryEntry>, Error> {
         let ahead_s = self.clock.at_s_of(interval.clock.origin());
-        for line in interval.history.iter_mut().filter(|line| self.keys.have(line)) {
+        interval.history.retain(|line| self.keys.have(line));
+        for line in &mut interval.history {
             line.at_s += ahead_s;
             line.start_s = line.start_s.map(|start_s| start_s + ahead_s);
             self.history.write(line).map_err(disk(&self.paths.history))?;
@@ -211,9 +213,11 @@ impl Recorder {
             services.iter().for_each(|counts| self.outcomes.count(number, counts));
             self.members.iter_mut().zip(services).for_each(|(member, counts)| member.count(number, counts));
         }
+        let history = std::mem::take(&mut interval.history);
         self.pending.entry(second).or_default().add(interval);
         let complete = self.through.iter().copied().min().unwrap_or(0);
-        self.write_before(complete)
+        self.write_before(complete)?;
+        Ok(history)
     }
 
     /// Writes the remaining seconds and `agents.csv`.

@@ -348,6 +348,13 @@ fn happening(what: &What) -> Option<String> {
             let last = last.map(|line| format!("; it wrote last: {}", line.trim())).unwrap_or_default();
             Some(format!("{process} ended by itself: {how}{last}"))
         }
+        What::LoadStopped { key, after_fault } => {
+            let fault = after_fault.as_ref().map(|fault| format!(", after fault {fault}")).unwrap_or_default();
+            Some(format!("stopped at the first violation: key {key} is not linearizable{fault}"))
+        }
+        What::CheckedBeside { gave_up: Some(why), .. } => {
+            Some(format!("the check beside the load gave up: {why}; the check after the load is complete"))
+        }
         What::Notice { text } => Some(text.clone()),
         What::CpuShares { not_judged: Some(why), .. } => Some(format!("other processes were not judged: {why}")),
         _ => None,

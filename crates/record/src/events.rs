@@ -226,6 +226,24 @@ pub enum What {
         /// The versions.
         is: Versions,
     },
+    /// The load was ended early, because a key was found not to be linearizable.
+    LoadStopped {
+        /// The key, as `space/key`.
+        key: String,
+        /// Name of the last fault that had begun, if any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after_fault: Option<String>,
+    },
+    /// Result of the check of audited keys beside the load.
+    CheckedBeside {
+        /// Number of operations that were checked.
+        operations: u64,
+        /// Largest number of operations that waited for the check.
+        most_waiting: u64,
+        /// Reason why the check ended before the load. The check after the load is not affected.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gave_up: Option<String>,
+    },
     /// Result of reading back the audited keys.
     Audit {
         /// Number of keys that were read back.
@@ -491,8 +509,9 @@ pub struct SweepStop {
 pub struct HistoryEntry {
     /// Time at which the operation ended or the key was read back, seconds since load start.
     pub at_s: f64,
-    /// Time at which the operation was sent, or was due if it had several attempts, seconds since
-    /// load start. Absent if it was not sent, and in records of older versions.
+    /// Time at which the operation was sent, or was due if it had several attempts or an unknown
+    /// effect, seconds since load start. Absent if it was not sent, and in records of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_s: Option<f64>,
     /// Origin of the operation.

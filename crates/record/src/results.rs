@@ -22,7 +22,9 @@ use crate::rows::MetricKind;
 
 pub use arrival::Arrival;
 pub use comparisons::{Comparison, UnadjustedCovariate};
-pub use consistency::{Consistency, ConsistencyProof, PooledConsistency, ProvingOperation, ReplicaTable};
+pub use consistency::{
+    CheckBesideLoad, Consistency, ConsistencyProof, LoadStop, PooledConsistency, ProvingOperation, ReplicaTable,
+};
 pub use costs::{Cost, CostWithWarmup, DemandedHosts, PointCost};
 pub use outages::{
     Disturbance, DisturbanceKind, Fault, MemberFigures, MemberOutage, OperatorAction, Outage, OutageDistribution,
@@ -123,6 +125,9 @@ pub struct Trial {
     pub verdict: Verdict,
     /// Ending: `done`, `interrupted` or `failed`. Null if the records are cut off.
     pub ended: Option<crate::events::Ending>,
+    /// Early end of the load at a violation. Left out if the load was not stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<LoadStop>,
     /// Part of the load that the figures below cover, seconds since load start: `[from, to]`, after
     /// the warm-up and before the drain.
     pub measured_s: Option<[f64; 2]>,

@@ -8,7 +8,7 @@
 //! key may have had it before its first operation. The read-back after the load does not count,
 //! because [`super::lost_writes`] judges it. A key that clients use as a queue is checked as one.
 
-use linearizability::{Linearizability, QueueSettings, Settings, check, check_queue};
+use linearizability::{InitialValue, Linearizability, QueueSettings, Settings, check, check_queue};
 use record::results::ConsistencyProof;
 
 use super::EXAMPLES;
@@ -35,12 +35,17 @@ pub(super) struct SingleCopyCheck {
 
 /// Checks each key of a history. Returns `None` if no key can be checked.
 pub(super) fn single_copy(history: &ClientHistory<'_>, clock_error_ns: i64) -> Option<SingleCopyCheck> {
-    let settings = Settings { clock_error_ns, search_limit: SEARCH_LIMIT, ..Settings::default() };
+    let settings = settings(clock_error_ns);
     let mut found = SingleCopyCheck::default();
     for key in history.keys.iter().filter(|key| key.is_checkable() || key.is_checkable_queue()) {
         found.add(history, key, settings);
     }
     (found.keys > 0).then_some(found)
+}
+
+/// Returns the conditions of the check.
+pub(crate) fn settings(clock_error_ns: i64) -> Settings {
+    Settings { initial: InitialValue::Seen, clock_error_ns, search_limit: SEARCH_LIMIT, ..Settings::default() }
 }
 
 impl SingleCopyCheck {
@@ -60,7 +65,6 @@ impl SingleCopyCheck {
             let clock_error_ns = settings.clock_error_ns;
             check_queue(&key.queue, QueueSettings { starts_empty: false, clock_error_ns, ..QueueSettings::default() })
         } else {
-            let settings = Settings { initial: key.initial(), ..settings };
             let Some(judged) = check(&key.operations, settings).into_iter().next() else { return };
             judged.verdict
         };
@@ -284,6 +288,16 @@ mod tests {
         assert_eq!(checked([line(2, "read", Some("old"), [5.0, 6.0])]).verdict(), "no", "after two writes");
         let two = [old, line(2, "read", Some("older"), [0.3, 0.4])];
         assert_eq!(checked(two).verdict(), "no", "nobody wrote the second value");
+    }
+
+    #[test]
+    fn a_creation_may_fail_on_a_key_that_was_there_before() {
+        let refused = |times| HistoryEntry { equal: Some(false), ..swap(None, false, times) };
+        let removed = HistoryEntry { value: None, ..line(1, "remove", None, [3.0, 4.0]) };
+        assert_eq!(judged(&[refused([1.0, 2.0]), removed.clone()], 0.0).unwrap().verdict(), "yes");
+        let after = [swap(None, true, [5.0, 6.0]), refused([7.0, 8.0])];
+        let all = [vec![refused([1.0, 2.0]), removed], after.to_vec()].concat();
+        assert_eq!(judged(&all, 0.0).unwrap().verdict(), "yes");
     }
 
     #[test]

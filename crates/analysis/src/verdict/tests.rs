@@ -8,7 +8,7 @@ use record::events::{By, Ending, Event, HistoryEntry, HostFigures, Outcome, Phas
 use record::replicas::{Replica, ReplicaContents};
 use record::results::{
     DelayEffect, Disturbance, DisturbanceKind, Emulated, Fault, FeedFigures, FleetFigures, Generator, GeneratorFigures,
-    Machine, OperatorAction, Outage, Outcomes, Quantiles, Said,
+    LoadStop, Machine, OperatorAction, Outage, Outcomes, Quantiles, Said,
 };
 use record::rows::{Attempts, GeneratorSecond, OutcomeSlot, Sample};
 use serde_json::json;
@@ -783,6 +783,15 @@ const JUST_INSIDE: &[Spoil] = &[
         case.evidence.generator[0].cpu_pct = 99.0;
     },
     |case| case.trial.said = vec![said(false)],
+    |case| {
+        // The load was stopped at a violation, before the fault or in it.
+        case.planned.faults.push(synthetic::fault("oops", 10.0));
+        case.trial.stopped = Some(LoadStop { at_s: 9.0, ..LoadStop::default() });
+    },
+    |case| {
+        case.crash(10.0, Some(11.7));
+        case.trial.stopped = Some(LoadStop { at_s: 11.7, ..LoadStop::default() });
+    },
     |case| case.crash(10.04, Some(12.08)),
     |case| case.crash(10.0, None),
     |case| case.trial.generator.clock_jump_s = Some(0.099),

@@ -142,6 +142,9 @@ impl Model {
             Action::Note(What::Phase { phase }) => self.log.push(format!("{phase:?}")),
             Action::Note(What::StepEnded { step, result, .. }) => self.log.push(format!("{step} {}", result.words())),
             Action::Note(What::FaultFailed { fault, .. }) => self.refused.push(fault),
+            Action::Note(What::LoadStopped { key, after_fault }) => {
+                self.log.push(format!("stop at {key} after {after_fault:?}"));
+            }
             Action::Note(_) => {}
             Action::HealStep => panic!("the conductor heals one by one"),
             Action::AskCondition => {
@@ -295,6 +298,33 @@ fn check_interruptions(trial: &plan::Trial, steps: &[PlannedStep]) {
             assert!(!model.up && !model.loading && model.broken.is_empty(), "{moment}");
         }
     }
+}
+
+#[test]
+fn a_violation_ends_the_load_and_the_data_is_read_back() {
+    let whole = Model::new().play(None);
+    let mut stopped = 0;
+    for after in 0..whole {
+        let mut model = Model::new();
+        model.play(Some((after, Input::Violated("s/k".to_owned()))));
+        assert_eq!(model.finished, Some(Ending::Done), "{:?}", model.log);
+        let phases = ["Starting", "Preparing", "Load", "Draining", "Auditing", "Stopping", "ended"];
+        assert!(model.log.iter().filter(|line| phases.contains(&&***line)).eq(&phases), "{:?}", model.log);
+        assert!(!model.up && !model.loading && model.broken.is_empty(), "{:?}", model.log);
+        let stops: Vec<&String> = model.log.iter().filter(|line| line.starts_with("stop")).collect();
+        match stops.as_slice() {
+            [] => assert!(model.log.contains(&"heal lasting".to_owned()), "{:?}", model.log),
+            [stop] => {
+                stopped += 1;
+                // A fault counts once the shell has told that it began.
+                let begun = model.log.iter().filter_map(|line| line.strip_prefix("break ")).map(Some);
+                let told = [None].into_iter().chain(begun).map(|fault| format!("stop at s/k after {fault:?}"));
+                assert!(told.rev().take(2).any(|told| told == **stop), "{:?}", model.log);
+            }
+            more => panic!("{more:?}"),
+        }
+    }
+    assert!(stopped > 5, "{stopped} of {whole}");
 }
 
 const PLAYED: [&str; 16] = [

@@ -101,6 +101,7 @@ impl<'a> LoadPhase<'a> {
             members: &target.members(),
             keys: SampledKeys::of(one_in, self.context.trial.seed),
             load_s: load.map_or(0.0, |load| load.time_s),
+            checked_by: load.filter(|load| load.stop_at_violation).map(|_| self.context.trial.seed),
             whole_seconds_only: fleet.is_some(),
         };
         let (intervals, clocks) = records.begin_measuring(clock, &before, &recorded, target)?;

@@ -15,6 +15,7 @@ use record::rows::FleetSecond;
 use super::target::TrialTarget;
 use crate::Error;
 use crate::examples::ExampleBook;
+use crate::live_check::LiveCheckReport;
 use crate::playing::Run;
 use crate::progress::{Observer, ProgressEvent};
 use crate::recording::{EventLog, RecordedLoad, Recording, RecordingEvent};
@@ -32,6 +33,8 @@ pub struct TrialRecords<'a> {
     probes: Option<Probes>,
     heard_in: Sender<RecordingEvent>,
     heard: Receiver<RecordingEvent>,
+    /// First key that was found not to be linearizable, until the conductor knows it.
+    violated_key: Option<String>,
     /// The trial's first error, which decides the exit code.
     error: Option<Error>,
 }
@@ -55,6 +58,7 @@ impl<'a> TrialRecords<'a> {
             probes: None,
             heard_in,
             heard,
+            violated_key: None,
             error: None,
         })
     }
@@ -146,7 +150,16 @@ impl<'a> TrialRecords<'a> {
                     self.note_now(What::Example { is });
                 }
             }
+            RecordingEvent::Violation(key) => self.violated_key = Some(key),
+            RecordingEvent::Checked(LiveCheckReport { operations, most_waiting, gave_up }) => {
+                self.note_now(What::CheckedBeside { operations, most_waiting, gave_up });
+            }
         }
+    }
+
+    /// Returns the first key that was found not to be linearizable, once.
+    pub fn take_violated_key(&mut self) -> Option<String> {
+        self.violated_key.take()
     }
 
     /// Ends the probes and the recording. The load's senders must be gone.

@@ -115,6 +115,10 @@ section! {
             "If an operation or session is due while `backlog` is full: drop and count it, or stop the load",
             ["when_full"];
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stop_at_violation = "false": Boolean => bool,
+            "Whether audited keys are also checked while the load runs, and the load ends when a key is not linearizable",
+            ["stop_on_violation", "stop_at_first_violation"];
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cookies = "false": Boolean => bool,
             "Whether each session has a cookie jar: it sends the cookies that its answers have set (RFC 6265); a cycle is a \
              session", ["cookie_jar", "cookiejar"];

@@ -16,6 +16,7 @@ use crate::plan::load::{self, Load, Retry, Warmup};
 use crate::plan::prepare::{self, Prepare};
 use crate::plan::site;
 use crate::plan::target::{self, Target, TargetKind, TargetStart};
+use crate::plan::violation_stop;
 use crate::problem::Problem;
 use crate::section::{Mode, Section, SectionWalk};
 use crate::tree::TomlTable;
@@ -156,6 +157,7 @@ pub(super) fn read(root: &Section<'_>, catalog: &Catalog) -> (Option<TrialTempla
     let mut load = root.section("load").map(|section| load::read(&section, &mut context));
     load.iter_mut().for_each(|load| load::limit_feeds(root, load, &mut context));
     let fleet = fleet::read(root, &mut context);
+    violation_stop::check(root, load.as_ref(), &mut context);
     fleet::place(root, fleet.as_ref(), kind, &mut lab, &mut context);
     needs_service(root, kind, &mut context);
     let end = root.section("load").and_then(|section| Some((section.number("time")?, section.place("time").clone())));

@@ -774,6 +774,16 @@ impl<P: SessionProtocol> Agents<P> {
         }
     }
 
+    /// Returns a time before which no audited operation was sent that is open at `now_ns` or begins
+    /// later.
+    pub fn open_since_ns(&self, now_ns: u64) -> u64 {
+        let ids = self.all_ids().filter(|id| {
+            let agent = &self.list[*id];
+            agent.has_operation() && self.script.steps[agent.step].audit.is_some()
+        });
+        ids.filter_map(|id| self.values.earliest_sent_ns(id, &self.list[id])).fold(now_ns, u64::min)
+    }
+
     /// Counts operations that are due before `until_ns` and before the load's end, and have not
     /// begun.
     pub fn count_due(&mut self, until_ns: u64, stats: &mut ThreadStats) {

@@ -82,6 +82,8 @@ pub struct Script<P: SessionProtocol> {
     /// Time that open operations get after the end of the load.
     pub drain_ns: u64,
     pub purpose: LoadPurpose,
+    /// Whether the history is checked while the load runs.
+    pub stops_at_violation: bool,
     /// Number of threads of the whole load, over all processes.
     pub threads: u32,
     /// Indexes of the threads that this process starts.
@@ -249,6 +251,7 @@ impl<P: SessionProtocol> Script<P> {
             reconnects: load.reconnects,
             drain_ns: ns(load.drain_s),
             purpose: orders.purpose,
+            stops_at_violation: orders.load.stop_at_violation && orders.purpose == LoadPurpose::Measure,
             threads: places.threads,
             mine: orders.slice.map_or(0..places.threads, |slice| slice.mine()),
             places,

@@ -110,6 +110,9 @@ pub struct ThreadStats {
     /// Number of agents that have started and not left.
     pub agents: u32,
     pub history: Vec<HistoryEntry>,
+    /// Time before which no audited operation that is still open or yet to begin was sent. `None`
+    /// unless the load stops at a violation.
+    pub open_since_ns: Option<u64>,
     /// Notices for the reader.
     pub notices: Vec<String>,
     /// Examples of failures whose kind was not seen before.
@@ -163,6 +166,7 @@ impl ThreadStats {
             feeds: None,
             agents: 0,
             history: Vec::new(),
+            open_since_ns: None,
             notices: Vec::new(),
             examples: Vec::new(),
             kinds: Vec::with_capacity(KINDS),
@@ -457,6 +461,7 @@ impl ThreadStats {
             checks,
             generator,
             history: std::mem::take(&mut self.history),
+            open_since_s: self.open_since_ns.map(seconds),
             notices: std::mem::take(&mut self.notices),
             examples: std::mem::take(&mut self.examples),
             agent_cycles: std::mem::take(&mut self.agent_cycles),

@@ -228,6 +228,7 @@ impl<P: SessionProtocol> Worker<P> {
     #[cold]
     fn hand_over_seconds(&mut self, now_ns: u64) {
         let spent = self.stats.take_spent_per_second(now_ns);
+        self.stats.open_since_ns = self.script.stops_at_violation.then(|| self.agents.open_since_ns(now_ns));
         while now_ns >= self.stats.boundary_ns() {
             self.agents.count_due(self.stats.boundary_ns(), &mut self.stats);
             self.stats.hand_over_second(spent);

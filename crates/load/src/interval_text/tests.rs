@@ -47,6 +47,7 @@ fn interval(clock: Clock, (thread, threads): (u32, u32), second: u64, is_last: b
         checks: Vec::new(),
         generator: GeneratorSecond::default(),
         history: Vec::new(),
+        open_since_s: None,
         notices: Vec::new(),
         examples: Vec::new(),
         agent_cycles: Vec::new(),

@@ -46,6 +46,7 @@ fn interval(clock: Clock, thread: u32, start_s: f64, end_s: f64, latencies_ns: &
             ..Default::default()
         },
         history: Vec::new(),
+        open_since_s: None,
         notices: Vec::new(),
         examples: Vec::new(),
         agent_cycles: Vec::new(),
@@ -149,7 +150,7 @@ fn agent_cycles_are_written_after_every_thread_ends() {
     };
     let recorded = |intervals: Vec<ThreadInterval>| {
         let mut recorder = Recorder::create(&folder, clock, 10.0).unwrap();
-        intervals.into_iter().for_each(|interval| recorder.take(interval).unwrap());
+        intervals.into_iter().for_each(|interval| drop(recorder.take(interval).unwrap()));
         recorder.finish().unwrap();
         folder.agents().exists().then(|| rows::read::<AgentCycles>(&folder.agents()).unwrap().items)
     };

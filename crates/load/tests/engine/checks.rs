@@ -98,7 +98,7 @@ fn recorded_checks_equal_counted_checks() {
     let trial = folder.create_trial("001").unwrap();
     let mut recorder = Recorder::create(&trial, Clock::starting_in(Duration::ZERO), 1.0).unwrap();
     assert!(!trial.checks().exists(), "loads without expectations have no such file");
-    run.intervals.into_iter().for_each(|interval| recorder.take(interval).unwrap());
+    run.intervals.into_iter().for_each(|interval| drop(recorder.take(interval).unwrap()));
     recorder.finish().unwrap();
     let rows: Vec<CheckSecond> = rows::read(&trial.checks()).unwrap().items;
     assert!(rows.iter().all(|row| row.answers.is_some() == row.expectation.is_empty() && row.at_s > 0.0));

@@ -81,7 +81,7 @@ fn recorded_units_equal_counted_units() {
     assert!(!trial.units().exists(), "loads without units have no such file");
     let counts =
         counted(&run).into_iter().map(|(status, count)| (status.to_owned(), count)).collect::<BTreeMap<_, _>>();
-    run.intervals.into_iter().for_each(|interval| recorder.take(interval).unwrap());
+    run.intervals.into_iter().for_each(|interval| drop(recorder.take(interval).unwrap()));
     recorder.finish().unwrap();
     let rows: Vec<UnitSecond> = rows::read(&trial.units()).unwrap().items;
     let mut read: BTreeMap<String, u64> = BTreeMap::new();

@@ -55,6 +55,9 @@ pub struct Consistency {
     pub linearizable_unknown: Option<u64>,
     /// The operations that prove it, for the first few keys.
     pub not_linearizable_examples: Vec<String>,
+    /// Check of the keys while the load ran. Left out without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checked_beside: Option<CheckBesideLoad>,
     /// Reads of these keys that returned an older value than the same client's last write.
     pub not_read_your_writes: Option<u64>,
     /// Reads of these keys that returned an older value than an earlier read of the same client.
@@ -62,6 +65,32 @@ pub struct Consistency {
     /// Operations that prove that one of these guarantees is broken, for the first few keys.
     #[schemars(extend("x-figures" = false))]
     pub proofs: Vec<ConsistencyProof>,
+}
+
+/// Check of audited keys while the load ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CheckBesideLoad {
+    /// Number of operations that were checked.
+    pub operations: u64,
+    /// Largest number of operations that waited for the check.
+    pub most_waiting: u64,
+    /// Reason why the check ended before the load, so that it could not stop the load. Null if it
+    /// did not.
+    pub gave_up: Option<String>,
+}
+
+/// Early end of a load, because a key was found not to be linearizable.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LoadStop {
+    /// Time of the stop, seconds since load start. The violation was up to about two seconds
+    /// earlier.
+    pub at_s: f64,
+    /// The key, as `space/key`.
+    pub key: String,
+    /// Name of the last fault that had begun. Null if none had.
+    pub after_fault: Option<String>,
 }
 
 /// Operations on one key that contradict a guarantee.

@@ -4,7 +4,7 @@ use analysis::answer::steadiness;
 use analysis::trial_groups::{Group, groups, short};
 use experiment::plan::{self, Plan};
 use record::events::Ending;
-use record::results::{Claim, Holds, PooledConsistency, Requirement, Results, Steady, Trial, Verdict};
+use record::results::{Claim, Holds, LoadStop, PooledConsistency, Requirement, Results, Steady, Trial, Verdict};
 use text::{Tone, numbers, of_json};
 
 use super::{Cell, Column, Row, Table, tone_of, trial_cell, trust_word};
@@ -392,13 +392,21 @@ fn trial_row(trial: &Trial, input: &ReportInput) -> Row {
         Some(Ending::Failed) => ("failed", Tone::Bad),
         None => ("records end early", Tone::Bad),
     };
+    let ended = match &trial.stopped {
+        None => Cell::new(ended).toned(tone),
+        Some(LoadStop { at_s, key, after_fault }) => {
+            let fault = after_fault.as_ref().map(|fault| format!(", after fault {fault}")).unwrap_or_default();
+            let what = format!("first violation: key {key}{fault}");
+            Cell::new(format!("stopped at {}", numbers::moment(*at_s))).toned(Tone::Bad).with(what)
+        }
+    };
     let measured = trial.measured_s.map(|[from, to]| format!("{} to {}", numbers::moment(from), numbers::moment(to)));
     let started = input.trials.iter().find(|series| series.trial == trial.id).and_then(|s| s.start_unix_s());
     let verdict = Cell::new(trust_word(trial.verdict.is)).toned(tone_of(trial.verdict.is));
     Row::of(vec![
         trial_cell(trial, input),
         Cell::of(started, numbers::utc),
-        Cell::new(ended).toned(tone),
+        ended,
         Cell::optional(measured.as_ref()).with(trial.steady.as_ref().map(how).unwrap_or_default()),
         verdict.with(why(&trial.verdict)),
     ])

@@ -27,7 +27,7 @@ pub(super) fn missing_fault(facts: &RuleInput<'_>) -> Evaluation {
         scheduled
             && !faults.chain(facts.trial.actions.iter().map(|action| &action.name)).any(|name| *name == planned.name)
     });
-    let missing = missing.filter(|_| ended)?;
+    let missing = missing.filter(|_| ended && facts.trial.stopped.is_none())?;
     let what = if missing.repairs { "action" } else { "fault" };
     Some((1.0, format!("{what} `{}` never began", missing.name)))
 }
@@ -54,7 +54,7 @@ pub(super) fn late_fault(facts: &RuleInput<'_>) -> Evaluation {
 
 pub(super) fn fault_duration(facts: &RuleInput<'_>) -> Evaluation {
     // A trial that was cut short is not judged: its faults may end early, too.
-    let is_whole = matches!(facts.evidence.ending(), Some((Ending::Done, _)));
+    let is_whole = matches!(facts.evidence.ending(), Some((Ending::Done, _))) && facts.trial.stopped.is_none();
     let off = begun(facts).filter(|_| is_whole).filter_map(|(fault, planned)| {
         let (for_s, healed_s) = planned.for_s.zip(fault.healed_s)?;
         // The end of the load heals faults that would last longer.

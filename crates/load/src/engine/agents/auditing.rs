@@ -311,9 +311,10 @@ impl<P: SessionProtocol> AgentValues<P> {
     }
 
     /// Returns a time before which the target has not seen the agent's operation: the send time of
-    /// its only request, or its intended start. Returns `None` if it was not sent.
-    fn earliest_sent_ns(&self, id: AgentId, agent: &Agent) -> Option<u64> {
-        let has_several = agent.tries > 1 || self.redirects.of(id).is_some();
+    /// its only request, or its intended start if another request may have had the effect. Returns
+    /// `None` if it was not sent.
+    pub(super) fn earliest_sent_ns(&self, id: AgentId, agent: &Agent) -> Option<u64> {
+        let has_several = agent.tries > 1 || agent.is_unsure || self.redirects.of(id).is_some();
         if has_several { Some(agent.intended_ns) } else { agent.sent() }
     }
 

@@ -61,6 +61,7 @@ pub fn load(agents: u32) -> Load {
     let key = ("key", "{seq}");
     Load {
         cookies: false,
+        stop_at_violation: false,
         follow: 0,
         name: None,
         groups: Vec::new(),
@@ -276,6 +277,37 @@ fn only_cycles_without_a_failure_are_counted() {
     }
     assert_eq!((played.sent(FIRST, 2)[0], played.stats.totals.cycles), (1, 1));
     assert_eq!((played.ended(Outcome::Failed), played.ended(Outcome::Ok)), (1, 3));
+}
+
+#[test]
+fn operations_that_end_later_were_not_sent_before_the_open_ones() {
+    let mut played = Played::new(load(2));
+    let open_since_ms = |played: &Played| played.agents.open_since_ns(40 * MS) / MS;
+    assert_eq!(played.at(0).len(), 2);
+    assert_eq!(open_since_ms(&played), 40, "nothing is sent yet");
+    played.sent(0, 5);
+    played.sent(1, 9);
+    assert_eq!(open_since_ms(&played), 5);
+    let _ = played.answer(0, OK, b"", 12);
+    assert_eq!(open_since_ms(&played), 9);
+    played.sent(0, 15);
+    let _ = played.answer(1, OK, b"", 16);
+    assert_eq!(open_since_ms(&played), 15);
+}
+
+#[test]
+fn a_request_that_is_sent_again_may_have_been_seen_since_it_was_due() {
+    let mut played = Played::new(load(1));
+    assert_eq!(played.at(0), [SEND]);
+    played.sent(FIRST, 5);
+    assert!(played.agents.unsend(AgentId::at(FIRST), false));
+    assert_eq!(played.agents.open_since_ns(40 * MS), 0);
+    let _ = played.exchange(OK, b"", 30);
+    assert_eq!(played.stats.history[0].start_s, Some(0.0));
+    played.sent(FIRST, 31);
+    assert!(played.agents.unsend(AgentId::at(FIRST), true));
+    let _ = played.exchange(OK, b"blue", 35);
+    assert_eq!(played.stats.history[1].start_s, Some(0.035), "the target had not begun with it");
 }
 
 #[test]
