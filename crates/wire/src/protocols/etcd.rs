@@ -3,6 +3,7 @@
 
 use experiment::catalog::{self, Effect, Field, Operation};
 
+use super::grpc::answer::GrpcMemory;
 use super::{AboutData, Call, Protocol, ShownAnswer};
 use crate::cause::{AttemptCause, Refusal};
 use crate::http2::hpack::{self, HeaderBlock};
@@ -322,13 +323,12 @@ impl EtcdStreams {
 
 impl StreamProtocol for EtcdStreams {
     type Stream = EtcdAnswer;
-    /// Spare messages.
-    type Memory = Vec<Vec<u8>>;
+    type Memory = GrpcMemory;
 
     fn encode_body(
         request: &Request,
         _answer: &mut EtcdAnswer,
-        _spare: &mut Vec<Vec<u8>>,
+        _memory: &mut GrpcMemory,
         values: &OperationValues<'_>,
         out: &mut Vec<u8>,
     ) -> Result<BodyEnd, NotSendable> {
@@ -360,57 +360,41 @@ impl StreamProtocol for EtcdStreams {
     fn headers(
         _request: &Request,
         answer: &mut EtcdAnswer,
-        spare: &mut Vec<Vec<u8>>,
+        memory: &mut GrpcMemory,
         status: u16,
         block: HeaderBlock<'_>,
     ) -> Result<StreamProgress, StreamFault> {
-        if status != 200 {
-            answer.refused = Some(status);
-            return Err(AttemptCause::Status(status).into());
-        }
-        answer.begin(spare);
-        // An answer without a message has the status in its only header block.
-        answer.read_status(block)?;
-        Ok(StreamProgress::More)
+        answer.call.head(memory, status, block).map(|()| StreamProgress::More)
     }
 
     fn data(
         request: &Request,
         answer: &mut EtcdAnswer,
-        _spare: &mut Vec<Vec<u8>>,
+        memory: &mut GrpcMemory,
         data: &[u8],
         _body: &mut OpenBody<'_>,
     ) -> Result<StreamProgress, StreamFault> {
-        answer.append(data)?;
-        if request.verb != EtcdVerb::Watch {
-            return Ok(StreamProgress::More);
-        }
-        while let Some(message) = answer.next_message()? {
-            let AnswerFacts { count, is_cancelled, .. } = AnswerFacts::read(request.verb, message)?;
-            answer.events += count;
-            if is_cancelled || answer.events >= request.events {
-                return Ok(StreamProgress::Done);
-            }
-        }
-        Ok(StreamProgress::More)
+        Ok(match answer.data(request.verb, request.events, memory, data)? {
+            true => StreamProgress::Done,
+            false => StreamProgress::More,
+        })
     }
 
     fn trailers(
         _request: &Request,
         answer: &mut EtcdAnswer,
-        _spare: &mut Vec<Vec<u8>>,
+        memory: &mut GrpcMemory,
         block: HeaderBlock<'_>,
     ) -> Result<StreamProgress, StreamFault> {
-        answer.read_status(block)?;
-        Ok(StreamProgress::More)
+        answer.call.fields(memory, block).map(|()| StreamProgress::More)
     }
 
-    fn end(request: &Request, answer: &mut EtcdAnswer, _spare: &mut Vec<Vec<u8>>) -> StreamAnswer {
-        StreamAnswer { result: answer.judge(request.verb, request.events), is_costly: false }
+    fn end(request: &Request, answer: &mut EtcdAnswer, memory: &mut GrpcMemory) -> StreamAnswer {
+        answer.end(request.verb, request.events, memory)
     }
 
-    fn rest(answer: &mut EtcdAnswer, spare: &mut Vec<Vec<u8>>) {
-        answer.rest(spare);
+    fn rest(answer: &mut EtcdAnswer, memory: &mut GrpcMemory) {
+        answer.rest(memory);
     }
 
     fn field<'a>(
@@ -422,10 +406,10 @@ impl StreamProtocol for EtcdStreams {
         let want = request.wants.get(want)?;
         match want {
             Want::Status => return Some(answer.status().as_bytes()),
-            Want::Text => return answer.text(),
+            Want::Text => return Some(answer.call.text.as_slice()).filter(|text| !text.is_empty()),
             _ => {}
         }
-        let facts = AnswerFacts::read(request.verb, answer.message()?).ok()?;
+        let facts = AnswerFacts::read(request.verb, answer.call.message()?).ok()?;
         let number = match want {
             Want::Status | Want::Text | Want::Value => return facts.value,
             Want::Found => return Some(truth(facts.is_found)),
@@ -442,15 +426,15 @@ impl StreamProtocol for EtcdStreams {
     }
 
     fn shown(answer: &EtcdAnswer) -> ShownAnswer<'_> {
-        ShownAnswer { bytes: answer.message().unwrap_or_default(), is_decoded: false }
+        ShownAnswer { bytes: answer.call.message().unwrap_or_default(), is_decoded: false }
     }
 
     fn status_code(answer: &EtcdAnswer) -> Option<u16> {
-        answer.refused
+        answer.call.refused()
     }
 
     fn status<'a>(answer: &'a EtcdAnswer, scratch: &'a mut Vec<u8>) -> &'a [u8] {
-        let Some(status) = answer.refused else { return answer.status().as_bytes() };
+        let Some(status) = answer.call.refused() else { return answer.status().as_bytes() };
         write_decimal(u64::from(status), scratch);
         scratch
     }

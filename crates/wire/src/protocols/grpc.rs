@@ -27,11 +27,11 @@ use crate::values::allowed::NotSendable;
 use crate::values::layout::{LayoutBuilder, RequestLayout};
 use crate::values::{CompiledTemplate, OperationValues, write_decimal};
 
-mod answer;
+pub mod answer;
 mod built_in;
 mod described;
 mod reflection;
-mod status;
+pub mod status;
 
 const METHOD: Field = Field { name: "method", help: "the method: package.Service/Method", required: true };
 const MESSAGE: Field = Field {
@@ -321,12 +321,11 @@ impl StreamProtocol for GrpcStreams {
                 write_decimal(u64::from(answer.messages), scratch);
                 Some(scratch)
             }
-            _ if answer.messages == 0 => None,
             Want::Message => {
-                json_text::write_message(&request.types, request.output, &answer.message, scratch)?;
+                json_text::write_message(&request.types, request.output, answer.message()?, scratch)?;
                 Some(scratch)
             }
-            Want::Field(path) => path.find(&request.types, &answer.message, scratch),
+            Want::Field(path) => path.find(&request.types, answer.message()?, scratch),
         }
     }
 

@@ -1,169 +1,103 @@
-//! Answers: the messages and the status of a call, and the facts that a message states.
-
-use std::sync::OnceLock;
+//! Answers: the call of gRPC, its outcome, and the facts that a message states.
 
 use super::{EtcdVerb, statuses};
 use crate::cause::AttemptCause;
-use crate::http2::hpack::{BadBlock, HeaderBlock, HeaderName};
+use crate::http2::StreamAnswer;
 use crate::protobuf::{MalformedMessage, ProtobufFields, ProtobufValue};
-use crate::values::encoding::decode_percent;
-
-/// Length of gRPC's prefix of a message: whether it is compressed, and its length.
-const PREFIX: usize = 5;
-/// Longest accepted message, bytes.
-const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
-/// Longest kept text about a failure, bytes.
-const TEXT_LIMIT: usize = 1024;
-
-/// Names of the fields with the status and its text.
-static NAMES: OnceLock<[HeaderName; 2]> = OnceLock::new();
+use crate::protocols::grpc::answer::{CallAnswer, CallShape, GrpcMemory};
+use crate::protocols::grpc::status::CallStatus;
 
 /// The answer to a call.
 #[derive(Debug, Default)]
 pub struct EtcdAnswer {
-    /// Messages with their prefixes. Those of a watch that were read are dropped when more arrive.
-    bytes: Vec<u8>,
-    /// Position after the last read message.
-    read: usize,
-    /// Position of the last read message, without its prefix.
-    last: usize,
+    pub call: CallAnswer,
     /// Number of events that a watch has brought.
     pub events: u64,
-    /// gRPC's status, when it has arrived.
-    code: Option<u64>,
-    /// Text about a failure.
-    text: Vec<u8>,
+    /// Whether the answer ended with a message, and has no status of gRPC.
+    ends_early: bool,
     /// Name of the outcome, when the answer is complete.
-    status: &'static str,
-    /// Status of HTTP, if it is not 200.
-    pub refused: Option<u16>,
+    status: Option<&'static str>,
 }
 
 impl EtcdAnswer {
-    /// Takes memory for the messages.
-    pub fn begin(&mut self, spare: &mut Vec<Vec<u8>>) {
-        self.bytes = spare.pop().unwrap_or_default();
-    }
-
-    /// Empties the answer, and gives its memory back.
-    pub fn rest(&mut self, spare: &mut Vec<Vec<u8>>) {
-        let Self { mut bytes, mut text, .. } = std::mem::take(self);
-        if bytes.capacity() > 0 {
-            bytes.clear();
-            spare.push(bytes);
-        }
-        text.clear();
-        self.text = text;
-    }
-
-    /// Reads the status and its text, if the block has them.
-    pub fn read_status(&mut self, mut block: HeaderBlock<'_>) -> Result<(), BadBlock> {
-        let names = NAMES.get_or_init(|| ["grpc-status", "grpc-message"].map(HeaderName::new));
-        while let Some(field) = block.next_field()? {
-            if field.is(&names[0]) {
-                // The text may come first. Until then, its memory is used.
-                let has_text = !self.text.is_empty();
-                let mut digits = if has_text { Vec::new() } else { std::mem::take(&mut self.text) };
-                self.code = Some(field.value.number(&mut digits).unwrap_or(u64::MAX));
-                if !has_text {
-                    digits.clear();
-                    self.text = digits;
-                }
-            } else if field.is(&names[1]) {
-                field.value.write(&mut self.text)?;
-                self.text.truncate(TEXT_LIMIT);
-                decode_percent(&mut self.text);
+    /// Takes bytes of messages. Returns whether the answer is complete: a watch that is cancelled
+    /// or has brought its events.
+    pub(super) fn data(
+        &mut self,
+        verb: EtcdVerb,
+        events: u64,
+        memory: &mut GrpcMemory,
+        mut data: &[u8],
+    ) -> Result<bool, AttemptCause> {
+        while self.call.next_message(shape(verb), memory, &mut data).map_err(defect)? {
+            if verb == EtcdVerb::Watch
+                && let Some(message) = self.call.message()
+            {
+                let AnswerFacts { count, is_cancelled, .. } = AnswerFacts::read(verb, message)?;
+                self.events += count;
+                self.ends_early = is_cancelled || self.events >= events;
+            }
+            if self.ends_early {
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
-    /// Appends bytes of messages.
-    pub fn append(&mut self, data: &[u8]) -> Result<(), AttemptCause> {
-        if self.read > 0 {
-            self.bytes.drain(..self.read);
-            (self.read, self.last) = (0, 0);
-        }
-        if self.bytes.len() + data.len() > MESSAGE_LIMIT {
-            return Err(AttemptCause::TooLong);
-        }
-        self.bytes.extend_from_slice(data);
-        Ok(())
+    /// Ends the answer.
+    pub(super) fn end(&mut self, verb: EtcdVerb, events: u64, memory: &mut GrpcMemory) -> StreamAnswer {
+        let call = match self.ends_early {
+            true => StreamAnswer { result: AttemptCause::Ok, is_costly: false },
+            false => self.call.end(shape(verb), memory),
+        };
+        let result = match self.call.sent_status().filter(|status| *status != CallStatus::OK) {
+            Some(status) => self.fail(statuses::failure(status, &self.call.text)),
+            None if call.result == AttemptCause::Ok => self.judge(verb, events).unwrap_or_else(|cause| cause),
+            None => defect(call.result),
+        };
+        StreamAnswer { result, ..call }
     }
 
-    /// Reads the next message, if it is complete.
-    pub fn next_message(&mut self) -> Result<Option<&[u8]>, AttemptCause> {
-        let rest = &self.bytes[self.read..];
-        let Some([compressed, length @ ..]) = rest.first_chunk::<PREFIX>() else { return Ok(None) };
-        if *compressed != 0 {
-            // The request names no compression.
-            return Err(AttemptCause::BadAnswer);
-        }
-        let length = u32::from_be_bytes(*length) as usize;
-        if length > MESSAGE_LIMIT {
-            return Err(AttemptCause::TooLong);
-        }
-        if rest.len() < PREFIX + length {
-            return Ok(None);
-        }
-        self.last = self.read + PREFIX;
-        self.read = self.last + length;
-        Ok(self.message())
-    }
-
-    /// Returns the last message.
-    pub fn message(&self) -> Option<&[u8]> {
-        (self.last > 0).then(|| &self.bytes[self.last..self.read])
-    }
-
-    /// Returns the text about a failure.
-    pub fn text(&self) -> Option<&[u8]> {
-        (!self.text.is_empty()).then_some(&self.text)
-    }
-
-    /// Returns the name of the outcome.
-    pub fn status(&self) -> &'static str {
-        self.status
-    }
-
-    /// Returns the result of a complete answer.
-    pub(super) fn judge(&mut self, verb: EtcdVerb, events: u64) -> AttemptCause {
-        self.status = "bad_answer";
-        self.read_outcome(verb, events).unwrap_or_else(|cause| cause)
-    }
-
-    fn read_outcome(&mut self, verb: EtcdVerb, events: u64) -> Result<AttemptCause, AttemptCause> {
-        // A watch that has brought its events has no status yet.
-        let is_watched = verb == EtcdVerb::Watch && self.message().is_some();
-        match self.code {
-            Some(0) => {}
-            None if is_watched => {}
-            None => return Err(AttemptCause::BadAnswer),
-            Some(code) => return Ok(self.fail(statuses::failure(code, &self.text))),
-        }
-        if !is_watched && self.next_message()?.is_none() {
-            return Err(AttemptCause::BadAnswer);
-        }
-        if self.read < self.bytes.len() && !is_watched {
-            return Err(AttemptCause::BadAnswer);
-        }
-        let facts = AnswerFacts::read(verb, self.message().ok_or(AttemptCause::BadAnswer)?)?;
+    /// Returns the result of a call that has succeeded.
+    fn judge(&mut self, verb: EtcdVerb, events: u64) -> Result<AttemptCause, AttemptCause> {
+        let facts = AnswerFacts::read(verb, self.call.message().ok_or(AttemptCause::BadAnswer)?)?;
         let (is_found, is_done) = (facts.is_found, facts.is_done);
         match verb {
             EtcdVerb::Update if !is_done => Ok(self.fail(statuses::number("changed"))),
             EtcdVerb::LeaseKeepAlive if facts.ttl == 0 => Ok(self.fail(statuses::number("lease_not_found"))),
             EtcdVerb::Watch if self.events < events => Ok(self.fail(statuses::number("watch_cancelled"))),
             _ => {
-                self.status = if verb == EtcdVerb::Get && !is_found { "not_found" } else { "ok" };
+                self.status = Some(if verb == EtcdVerb::Get && !is_found { "not_found" } else { "ok" });
                 Ok(AttemptCause::Ok)
             }
         }
     }
 
     fn fail(&mut self, number: u8) -> AttemptCause {
-        self.status = statuses::name(number);
+        self.status = Some(statuses::name(number));
         AttemptCause::Answer(number)
     }
+
+    /// Returns the name of the outcome.
+    pub fn status(&self) -> &'static str {
+        self.status.unwrap_or("bad_answer")
+    }
+
+    /// Empties the answer, and gives its memory back.
+    pub fn rest(&mut self, memory: &mut GrpcMemory) {
+        std::mem::take(self).call.rest(memory);
+    }
+}
+
+/// Returns the properties of a call. All results follow from messages.
+fn shape(verb: EtcdVerb) -> CallShape {
+    CallShape { takes_stream: false, answers_stream: verb == EtcdVerb::Watch, keeps_message: true }
+}
+
+/// Returns the cause of an answer that breaks a rule of gRPC, which has no number among the
+/// failures of etcd.
+fn defect(cause: AttemptCause) -> AttemptCause {
+    if matches!(cause, AttemptCause::Answer(_)) { AttemptCause::BadAnswer } else { cause }
 }
 
 /// Facts that the message of an answer states. Numbers that are not stated are 0.

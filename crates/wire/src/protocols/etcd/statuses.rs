@@ -2,6 +2,7 @@
 //! say of the effect.
 
 use crate::cause::Refusal;
+use crate::protocols::grpc::status::CallStatus;
 
 /// Failures. A call with one of gRPC's codes has the index of the code here. `changed` is a
 /// comparison of `update` that did not hold.
@@ -39,11 +40,6 @@ pub const REFUSALS: &[Refusal] = &[
     Refusal { name: "watch_cancelled", harmless: true },
 ];
 
-/// Number of gRPC's codes.
-const CODES: u64 = 17;
-/// gRPC's code for a failure of an unknown kind.
-const UNKNOWN: u8 = 2;
-
 /// Beginnings of etcd's texts, with the names of their failures.
 const TEXTS: [(&[u8], &str); 7] = [
     (b"etcdserver: no leader", "no_leader"),
@@ -63,16 +59,13 @@ pub fn name(number: u8) -> &'static str {
 /// Returns the number of the failure with this name.
 pub fn number(name: &str) -> u8 {
     let place = REFUSALS.iter().position(|refusal| refusal.name == name);
-    place.and_then(|place| u8::try_from(place).ok()).unwrap_or(UNKNOWN)
+    place.and_then(|place| u8::try_from(place).ok()).unwrap_or(CallStatus::UNKNOWN.number())
 }
 
-/// Returns the number of the failure that a code and a text state.
-pub fn failure(code: u64, text: &[u8]) -> u8 {
-    match TEXTS.iter().find(|(begin, _)| text.starts_with(begin)) {
-        Some((_, name)) => number(name),
-        None if code < CODES => code as u8,
-        None => UNKNOWN,
-    }
+/// Returns the number of the failure that a status and a text state.
+pub fn failure(status: CallStatus, text: &[u8]) -> u8 {
+    let known = TEXTS.iter().find(|(begin, _)| text.starts_with(begin));
+    known.map_or(status.number(), |(_, name)| number(name))
 }
 
 #[cfg(test)]
@@ -93,7 +86,8 @@ mod tests {
             (17, "", "unknown", false),
             (u64::MAX, "", "unknown", false),
         ] {
-            let number = failure(code, text.as_bytes());
+            let status = CallStatus::read(u64::to_string(&code).as_bytes());
+            let number = failure(status, text.as_bytes());
             assert_eq!((super::name(number), REFUSALS[usize::from(number)].harmless), (name, harmless), "{text}");
         }
         for (_, name) in TEXTS {

@@ -8,7 +8,7 @@ use crate::http2::frames::{self, flag, kind};
 use crate::http2::hpack;
 use crate::protobuf::{BYTES, VARINT, write_varint};
 use crate::protocols::http2::Http2;
-use crate::testing::hostile::PeerAction::{Again, Fin, Hear, Reply, Reset, Say, Wait};
+use crate::testing::hostile::PeerAction::{Again, Endless, Fin, Hear, Reply, Reset, Say, Wait};
 use crate::testing::hostile::{HostileCase, PeerAction};
 use crate::testing::{ReceivedRequest, TestedProtocol};
 
@@ -187,6 +187,18 @@ static CASES: &[HostileCase] = &[
         &["answer too long"],
     )
     .or(&["answer: bad_answer"]),
+    case(
+        "a message longer than the limit",
+        &[Say(SETTINGS), Hear, Reply(|id| [begin(id), frame(kind::DATA, 0, id, b"\0\x04\0\0\x01x")].concat()), Again],
+        &["answer too long"],
+    )
+    .or(&["answer: bad_answer"]),
+    case(
+        "messages without end",
+        &[Say(SETTINGS), Hear, Reply(begin), Endless(b"\0\0\x07\0\0\0\0\0\x01\0\0\0\0\x02\x20\x01")],
+        &["bad answer"],
+    )
+    .or(&["answer: bad_answer", "bad answer: HTTP/2: too many frames without an answer"]),
     case(
         "a broken message",
         &[Say(SETTINGS), Hear, Reply(|id| odd(id, &prefixed(b"\x0a\x7f"))), Again],

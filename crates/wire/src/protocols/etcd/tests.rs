@@ -25,7 +25,8 @@ fn request(operation: &str, with: &[(&str, &str)]) -> (Vec<String>, Vec<u8>) {
     let Compiled { request, arguments, .. } = compiled(operation, with, &[]);
     let values = OperationValues { source: source(3, 12), arguments: &arguments, cookies: None, redirection: None };
     let (mut block, mut body) = (Vec::new(), Vec::new());
-    let end = EtcdStreams::encode_body(&request, &mut EtcdAnswer::default(), &mut Vec::new(), &values, &mut body);
+    let end =
+        EtcdStreams::encode_body(&request, &mut EtcdAnswer::default(), &mut GrpcMemory::default(), &values, &mut body);
     assert_eq!(end.unwrap() == BodyEnd::Open, operation == "watch");
     EtcdStreams::encode_headers(&request, body.len(), &values, &mut block).unwrap();
     let (mut block, mut fields) = (HeaderBlock::new(&block), Vec::new());
@@ -222,6 +223,24 @@ fn a_text_before_the_status_is_kept() {
     let bytes = [begin(1), block(1, flag::END_STREAM, &fields)].concat();
     let expected = refused("timed_out", &[Some("etcdserver: request timed out")]);
     assert_eq!(is_the_same_in_pieces(&get, ID, &bytes, false), expected);
+}
+
+/// The memory of long answers was kept for the next ones, however long they were.
+#[test]
+fn a_long_answer_leaves_no_long_buffer() {
+    let get = compiled("get", &[("key", "k")], &["value"]);
+    let mut memory = GrpcMemory::default();
+    for length in [100, 10_000_000] {
+        let message = prefixed(&[header(9), bytes(2, &pair("k", 5, &"v".repeat(length)))].concat());
+        let mut answer = EtcdAnswer::default();
+        let mut block = Vec::new();
+        hpack::write_field("content-type", b"application/grpc", &mut block);
+        answer.call.head(&mut memory, 200, HeaderBlock::new(&block)).unwrap();
+        answer.data(get.request.verb, 0, &mut memory, &message).unwrap();
+        assert_eq!(answer.call.message().map(<[u8]>::len), Some(message.len() - 5));
+        answer.rest(&mut memory);
+        assert!(memory.spare_bytes() < 1_000_000, "{length}: {}", memory.spare_bytes());
+    }
 }
 
 #[test]

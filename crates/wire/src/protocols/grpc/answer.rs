@@ -60,6 +60,12 @@ struct AnswerNames {
 }
 
 impl GrpcMemory {
+    /// Returns the size of all spare buffers.
+    #[cfg(test)]
+    pub fn spare_bytes(&self) -> usize {
+        self.spare.iter().map(Vec::capacity).sum()
+    }
+
     fn buffer(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
@@ -90,7 +96,7 @@ pub struct CallAnswer {
     /// Whether the last message that has begun is compressed.
     is_compressed: bool,
     /// The last message, if a step needs it.
-    pub message: Vec<u8>,
+    message: Vec<u8>,
     held: BudgetShare,
     /// Text of the status.
     pub text: Vec<u8>,
@@ -138,36 +144,45 @@ impl CallAnswer {
     /// Takes bytes of the messages. Returns the number of messages that are complete now.
     #[inline]
     pub fn data(&mut self, call: CallShape, memory: &mut GrpcMemory, mut data: &[u8]) -> Result<u32, AttemptCause> {
+        let before = self.messages;
+        while self.next_message(call, memory, &mut data)? {}
+        Ok(self.messages - before)
+    }
+
+    /// Takes bytes up to the end of a message, and leaves the others. Returns whether the message
+    /// is complete.
+    #[inline]
+    pub fn next_message(
+        &mut self,
+        call: CallShape,
+        memory: &mut GrpcMemory,
+        data: &mut &[u8],
+    ) -> Result<bool, AttemptCause> {
         if self.http_status != 200 || !self.is_grpc {
             // The page of a proxy. Its status is the result.
-            return Ok(0);
+            return Ok(false);
         }
-        let before = self.messages;
-        loop {
-            if self.left > 0 {
-                let (here, rest) = data.split_at(data.len().min(self.left));
-                if call.keeps_message {
-                    if !self.held.grow_to(self.message.len() + here.len()) {
-                        return Err(AttemptCause::TooLarge);
-                    }
-                    self.message.extend_from_slice(here);
-                }
-                self.left -= here.len();
-                data = rest;
-                if self.left > 0 {
-                    return Ok(self.messages - before);
-                }
-                self.messages += 1;
-            }
+        if self.left == 0 {
             let (here, rest) = data.split_at(data.len().min(FRAME - self.framed));
             self.frame[self.framed..self.framed + here.len()].copy_from_slice(here);
             self.framed += here.len();
-            data = rest;
+            *data = rest;
             if self.framed < FRAME {
-                return Ok(self.messages - before);
+                return Ok(false);
             }
             self.begin_message(call, memory)?;
         }
+        let (here, rest) = data.split_at(data.len().min(self.left));
+        if call.keeps_message {
+            if !self.held.grow_to(self.message.len() + here.len()) {
+                return Err(AttemptCause::TooLarge);
+            }
+            self.message.extend_from_slice(here);
+        }
+        self.left -= here.len();
+        *data = rest;
+        self.messages += u32::from(self.left == 0);
+        Ok(self.left == 0)
     }
 
     /// Begins the message whose flag and length have come.
@@ -190,9 +205,6 @@ impl CallAnswer {
             if self.message.capacity() == 0 {
                 self.message = memory.buffer();
             }
-        }
-        if self.left == 0 {
-            self.messages += 1;
         }
         Ok(())
     }
@@ -255,6 +267,22 @@ impl CallAnswer {
             Err(AttemptCause::Malformed(Malformation::UnknownCoding)) => CallDefect::UnknownEncoding.cause(),
             Err(cause) => cause,
         }
+    }
+
+    /// Returns the last message if a step needs it, unless it is cut off.
+    pub fn message(&self) -> Option<&[u8]> {
+        (self.messages > 0 && self.left == 0).then_some(&self.message)
+    }
+
+    /// Returns the HTTP status, if it is not 200.
+    pub fn refused(&self) -> Option<u16> {
+        // 0 is an answer that has not begun.
+        Some(self.http_status).filter(|status| !matches!(status, 0 | 200))
+    }
+
+    /// Returns the status that the target has sent, if it has.
+    pub fn sent_status(&self) -> Option<CallStatus> {
+        self.status
     }
 
     /// Returns the status of the call. An answer that broke off has none of its own.

@@ -99,6 +99,11 @@ impl CallStatus {
         })
     }
 
+    /// Returns the number of the status.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
     pub fn name(self) -> &'static str {
         match self.0.checked_sub(1) {
             None => "ok",
