@@ -712,6 +712,8 @@ impl<P: SessionProtocol> Worker<P> {
                         let shown = ShownAnswer { bytes: rest, is_decoded: false };
                         self.agents.note_failure(oldest, cause, Some(shown), &mut self.stats);
                     }
+                    // The protocol may tell the target why the connection ends.
+                    let _ = self.send_by_protocol(conn);
                     self.reject_answer(conn, cause, now_ns);
                     return None;
                 }

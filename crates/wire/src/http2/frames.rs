@@ -49,8 +49,12 @@ pub mod setting {
 pub mod code {
     pub const NO_ERROR: u32 = 0;
     pub const PROTOCOL_ERROR: u32 = 1;
+    pub const FLOW_CONTROL_ERROR: u32 = 3;
+    pub const FRAME_SIZE_ERROR: u32 = 6;
     pub const REFUSED_STREAM: u32 = 7;
     pub const CANCEL: u32 = 8;
+    pub const COMPRESSION_ERROR: u32 = 9;
+    pub const ENHANCE_YOUR_CALM: u32 = 11;
 }
 
 /// Names of the codes of errors, in the order of the codes.
@@ -120,6 +124,12 @@ pub fn write(kind: u8, flags: u8, stream: u32, body: &[u8], out: &mut Vec<u8>) {
 /// Appends an RST_STREAM frame.
 pub fn write_reset(stream: u32, code: u32, out: &mut Vec<u8>) {
     write(kind::RST_STREAM, 0, stream, &code.to_be_bytes(), out);
+}
+
+/// Appends a GOAWAY frame of a client that has begun no stream of the server.
+pub fn write_goaway(code: u32, out: &mut Vec<u8>) {
+    let [a, b, c, d] = code.to_be_bytes();
+    write(kind::GOAWAY, 0, 0, &[0, 0, 0, 0, a, b, c, d], out);
 }
 
 /// Appends a WINDOW_UPDATE frame. Stream 0 is the connection.

@@ -187,21 +187,6 @@ impl<S: Default> Http2Session<S> {
         Ok(())
     }
 
-    fn window_update(&mut self, head: FrameHead, body: &[u8]) -> Result<(), AttemptCause> {
-        let more = exactly::<4>(body).map(u32::from_be_bytes)? & frames::LARGEST_WINDOW;
-        let window = match (head.stream, self.streams.find(head.stream)) {
-            (0, _) => &mut self.window,
-            (_, Some(place)) => &mut self.streams.at_mut(place).window,
-            _ => return self.check_known(head.stream),
-        };
-        *window += i64::from(more);
-        if more == 0 || *window > i64::from(frames::LARGEST_WINDOW) {
-            return Err(defect(FrameDefect::Window));
-        }
-        self.may_upload = true;
-        Ok(())
-    }
-
     /// Checks that a stream that is not open has been open before.
     fn check_known(&self, stream: u32) -> Result<(), AttemptCause> {
         if self.streams.was_open(stream) { Ok(()) } else { Err(defect(FrameDefect::Stream)) }
@@ -229,6 +214,24 @@ impl<S: Default> Http2Session<S> {
         self.idle_frames += 1;
         if self.idle_frames > IDLE_FRAMES { Err(defect(FrameDefect::TooMany)) } else { Ok(()) }
     }
+}
+
+/// Ends the connection. Names the reason to the target, unless the target has ended it.
+#[cold]
+fn refuse(cause: AttemptCause, out: &mut Vec<u8>) -> SessionEvent {
+    let code = match cause {
+        AttemptCause::GoneAway(_) => return SessionEvent::Bad(cause),
+        AttemptCause::Malformed(Malformation::Frames(defect)) => match defect {
+            FrameDefect::Size => code::FRAME_SIZE_ERROR,
+            FrameDefect::Window => code::FLOW_CONTROL_ERROR,
+            FrameDefect::HeaderBlock => code::COMPRESSION_ERROR,
+            FrameDefect::TooMany => code::ENHANCE_YOUR_CALM,
+            _ => code::PROTOCOL_ERROR,
+        },
+        _ => code::PROTOCOL_ERROR,
+    };
+    frames::write_goaway(code, out);
+    SessionEvent::Bad(cause)
 }
 
 /// Returns the body of a frame with a fixed length.
@@ -447,7 +450,7 @@ impl<S: Default> Http2Session<S> {
                 Ok(FrameStep::Control { used: to }) => {
                     used = to;
                     if let Err(cause) = self.count_idle() {
-                        return SessionEvent::Bad(cause);
+                        return refuse(cause, out);
                     }
                 }
                 Ok(FrameStep::Part { used: to, request, messages }) => {
@@ -461,7 +464,7 @@ impl<S: Default> Http2Session<S> {
                     self.idle_frames = 0;
                     return event;
                 }
-                Err(cause) => return SessionEvent::Bad(cause),
+                Err(cause) => return refuse(cause, out),
             }
         }
     }
@@ -511,6 +514,7 @@ impl<S: Default> Http2Session<S> {
             kind::HEADERS => self.take_headers(memory, open, head, body, used, out),
             kind::CONTINUATION => self.take_continuation(memory, open, head, body, used, out),
             kind::RST_STREAM => self.take_reset(memory, head, body, used),
+            kind::WINDOW_UPDATE => self.take_window(head, body, used, out),
             kind::GOAWAY => self.take_goaway(memory, head, body, (from, used)),
             _ => self.take_control(head, body, out).map(|()| FrameStep::Control { used }),
         }
@@ -519,7 +523,6 @@ impl<S: Default> Http2Session<S> {
     fn take_control(&mut self, head: FrameHead, body: &[u8], out: &mut Vec<u8>) -> Result<(), AttemptCause> {
         match head.kind {
             kind::SETTINGS => self.settings(head, body, out),
-            kind::WINDOW_UPDATE => self.window_update(head, body),
             kind::PING => {
                 let opaque = exactly::<8>(body)?;
                 if head.stream != 0 {
@@ -821,6 +824,29 @@ impl<S: Default> Http2Session<S> {
             return Ok(FrameStep::Event(SessionEvent::Untouched { id, used }));
         }
         Ok(self.fail(place, AttemptCause::StreamReset(u8::try_from(code).unwrap_or(u8::MAX)), used))
+    }
+
+    /// Takes a WINDOW_UPDATE frame. A stream whose window is wrong fails, and the others go on (RFC
+    /// 9113, 6.9).
+    fn take_window(&mut self, head: FrameHead, body: &[u8], used: usize, out: &mut Vec<u8>) -> FrameResult {
+        let more = exactly::<4>(body).map(u32::from_be_bytes)? & frames::LARGEST_WINDOW;
+        let place = self.streams.find(head.stream);
+        let window = match (head.stream, place) {
+            (0, _) => &mut self.window,
+            (_, Some(place)) => &mut self.streams.at_mut(place).window,
+            _ => return self.check_known(head.stream).map(|()| FrameStep::Control { used }),
+        };
+        *window += i64::from(more);
+        let is_wrong = more == 0 || *window > i64::from(frames::LARGEST_WINDOW);
+        let code = if more == 0 { code::PROTOCOL_ERROR } else { code::FLOW_CONTROL_ERROR };
+        match place {
+            Some(place) if is_wrong => Ok(self.break_off(place, defect(FrameDefect::Window), (used, code), out)),
+            None if is_wrong => Err(defect(FrameDefect::Window)),
+            _ => {
+                self.may_upload = true;
+                Ok(FrameStep::Control { used })
+            }
+        }
     }
 
     /// Takes a GOAWAY frame. The streams above the last one that the target has begun come first;

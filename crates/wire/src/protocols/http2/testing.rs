@@ -90,9 +90,9 @@ fn huffman_codes(input: &[u8]) {
 }
 
 /// The open requests of a connection.
-struct OpenIds<'a> {
-    ids: Vec<u32>,
-    request: &'a Request<StreamLayout>,
+pub struct OpenIds<'a> {
+    pub ids: Vec<u32>,
+    pub request: &'a Request<StreamLayout>,
 }
 
 impl<'a> OpenRequests<'a, Http2> for OpenIds<'a> {
@@ -183,6 +183,9 @@ const fn upload(name: &'static str, actions: &'static [PeerAction], ends: &'stat
 /// Settings without an entry.
 const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
 const PING: &[u8] = b"\0\0\x08\x06\0\0\0\0\0abcdefgh";
+/// An unknown setting, an unknown frame, and pings with unknown flags and with the reserved bit.
+const UNKNOWN: &[u8] = b"\0\0\x06\x04\0\0\0\0\0\0\xff\0\0\0\x01\0\0\x01\x16\0\0\0\0\0x\
+    \0\0\x08\x06\x16\0\0\0\0abcdefgh\0\0\x08\x06\0\x80\0\0\0abcdefgh";
 /// An answer with the status 200 and no body, on a stream that no client has opened yet.
 const STRANGE: &[u8] = b"\0\0\x01\x01\x05\x7f\xff\xff\xff\x88";
 /// GOAWAY: no stream was begun.
@@ -221,6 +224,11 @@ fn ok(stream: u32) -> Vec<u8> {
 /// Returns a frame that resets a stream.
 fn reset(stream: u32, code: u8) -> Vec<u8> {
     frame(kind::RST_STREAM, 0, stream, &[0, 0, 0, code])
+}
+
+/// Returns a frame that lets a client send more.
+fn window(stream: u32, more: u32) -> Vec<u8> {
+    frame(kind::WINDOW_UPDATE, 0, stream, &more.to_be_bytes())
 }
 
 /// Returns an answer of this header block alone.
@@ -283,7 +291,7 @@ static CASES: &[HostileCase] = &[
     case("a table of another size", &[Say(SETTINGS), Hear, Reply(|id| only(id, b"\x3f\xe1\x1f\x88")), Again], &["ok"]),
     case("a line end in a value", &[Say(SETTINGS), Hear, Reply(|id| only(id, b"\x88\0\x01a\x03b\r\n")), Wait], &[])
         .or(&["ok", FIELDS, "timeout"]),
-    case("a block in two frames", &[Say(SETTINGS), Hear, Reply(continued), Again], &["ok"]),
+    case("a block in three frames", &[Say(SETTINGS), Hear, Reply(continued), Again], &["ok"]),
     case(
         "a block without end",
         &[
@@ -454,6 +462,106 @@ static CASES: &[HostileCase] = &[
         &["connection ended by the target: ENHANCE_YOUR_CALM"],
     ),
     case("a short GOAWAY", &[Say(SETTINGS), Hear, Say(b"\0\0\x04\x07\0\0\0\0\0\0\0\0\0"), Wait], &[SIZE]),
+    // Cases of h2spec for clients that are not above. In its words, by section: 4.1, 5.5 and 6.5.2/4
+    // unknown frames, flags and settings; 4.2/1; 5.1 and 6.4/2 frames on idle streams; 5.1 and 6.1/2
+    // frames on closed streams, which are ignored here, because closed streams have no state; 6.2,
+    // 6.3, 6.5, 6.7/3, 6.8, 6.9 and 6.10. The tests beside this file have those about what a client
+    // sends: 5.4.1/2, 6.5.3, 6.7/1 and 6.7/2.
+    case("unknown frames, flags, bits and settings", &[Say(SETTINGS), Say(UNKNOWN), Hear, Reply(ok), Again], &["ok"]),
+    case("the longest frame", &[Say(SETTINGS), Hear, Reply(longest), Again], &["ok"]),
+    case("data on an idle stream", &[Say(SETTINGS), Hear, Reply(|_| frame(kind::DATA, 1, 2, b"x")), Wait], &[STREAM]),
+    case("a reset of an idle stream", &[Say(SETTINGS), Hear, Reply(|_| reset(2, 8)), Wait], &[STREAM]),
+    case("a window of an idle stream", &[Say(SETTINGS), Hear, Reply(|_| window(2, 9)), Wait], &[STREAM]),
+    case(
+        "a part of a block on an idle stream",
+        &[Say(SETTINGS), Hear, Reply(|_| frame(kind::CONTINUATION, flag::END_HEADERS, 2, &[0x88])), Wait],
+        &[PARTS],
+    ),
+    case(
+        "data after the end",
+        &[Say(SETTINGS), Hear, Reply(|id| [ok(id), frame(kind::DATA, flag::END_STREAM, id, b"x")].concat()), Again],
+        &["ok"],
+    ),
+    case(
+        "headers and data after a reset",
+        &[Say(SETTINGS), Hear, Reply(|id| [reset(id, 8), ok(id)].concat()), Again],
+        &["stream reset: CANCEL"],
+    ),
+    case(
+        "a part of a block after the end",
+        &[Say(SETTINGS), Hear, Reply(|id| [ok(id), frame(kind::CONTINUATION, 4, id, &[0x88])].concat()), Wait],
+        &[],
+    )
+    .or(&["ok", "timeout", PARTS]),
+    case("headers on no stream", &[Say(SETTINGS), Hear, Reply(|_| only(0, &[0x88])), Wait], &[STREAM]),
+    case(
+        "headers with more padding than frame",
+        &[Say(SETTINGS), Hear, Reply(|id| head(id, flag::PADDED, b"\x09\x88")), Wait],
+        &[PADDING],
+    ),
+    case(
+        "priority on no stream",
+        &[Say(SETTINGS), Hear, Reply(|_| frame(kind::PRIORITY, 0, 0, &[0; 5])), Wait],
+        &[STREAM],
+    ),
+    case(
+        "priority of a wrong length",
+        &[Say(SETTINGS), Hear, Reply(|id| frame(kind::PRIORITY, 0, id, &[0; 4])), Wait],
+        &[SIZE],
+    ),
+    case(
+        "an acknowledgement with settings",
+        &[Say(SETTINGS), Hear, Reply(|_| frame(kind::SETTINGS, flag::ACK, 0, &[0; 6])), Wait],
+        &[SIZE],
+    ),
+    case(
+        "settings on a stream",
+        &[Say(SETTINGS), Hear, Reply(|id| frame(kind::SETTINGS, 0, id, b"")), Wait],
+        &[STREAM],
+    ),
+    case(
+        "later settings of a wrong length",
+        &[Say(SETTINGS), Hear, Reply(|_| frame(kind::SETTINGS, 0, 0, b"\0\x03\0")), Wait],
+        &[SIZE],
+    ),
+    case(
+        "a frame size that is too large",
+        &[Say(SETTINGS), Hear, Say(b"\0\0\x06\x04\0\0\0\0\0\0\x05\x01\0\0\0"), Wait],
+        &[SETTING],
+    ),
+    case("a ping on a stream", &[Say(SETTINGS), Hear, Reply(|id| frame(kind::PING, 0, id, &[0; 8])), Wait], &[STREAM]),
+    case(
+        "GOAWAY on a stream",
+        &[Say(SETTINGS), Hear, Reply(|id| frame(kind::GOAWAY, 0, id, &[0; 8])), Wait],
+        &[STREAM],
+    ),
+    case(
+        "a window of a wrong length",
+        &[Say(SETTINGS), Hear, Reply(|_| frame(kind::WINDOW_UPDATE, 0, 0, b"abc")), Wait],
+        &[SIZE],
+    ),
+    case(
+        "a stream's window that does not grow",
+        &[Say(SETTINGS), Hear, Reply(|id| [window(id, 0), ok(id)].concat()), Again],
+        &[WINDOW],
+    ),
+    case(
+        "a stream's window that overflows",
+        &[Say(SETTINGS), Hear, Reply(|id| [window(id, i32::MAX as u32), ok(id)].concat()), Again],
+        &[WINDOW],
+    ),
+    case(
+        "a part of a block on another stream",
+        &[
+            Say(SETTINGS),
+            Hear,
+            Reply(|id| {
+                [frame(kind::HEADERS, 0, id, &[0x88]), frame(kind::CONTINUATION, flag::END_HEADERS, 0, b"")].concat()
+            }),
+            Wait,
+        ],
+        &[PARTS],
+    ),
     // Uploads.
     upload("windows that never open", &[Say(SETTINGS), HearAnything, Wait], &["timeout"]),
     upload("no window at all", &[Say(b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\0"), HearAnything, Wait], &["timeout"]),
@@ -476,10 +584,16 @@ const PUSH: &str = "bad answer: HTTP/2: a pushed stream, which was not asked for
 const LONG: &str = "answer too long: headers of more than 64 KiB";
 const MANY: &str = "answer too long: more than 128 headers";
 
-/// Returns an answer whose header block is in two frames.
+/// Returns an answer whose header block is in three frames.
 fn continued(stream: u32) -> Vec<u8> {
     let begin = frame(kind::HEADERS, flag::END_STREAM, stream, &[0x88]);
-    [begin, frame(kind::CONTINUATION, flag::END_HEADERS, stream, b"\0\x01a\x01b")].concat()
+    let end = frame(kind::CONTINUATION, flag::END_HEADERS, stream, b"\x01a\x01b");
+    [begin, frame(kind::CONTINUATION, 0, stream, b"\0"), end].concat()
+}
+
+/// Returns an answer whose body is the longest frame.
+fn longest(stream: u32) -> Vec<u8> {
+    [head(stream, 0, &[0x88]), frame(kind::DATA, flag::END_STREAM, stream, &[b'x'; LONGEST])].concat()
 }
 
 /// Returns an answer with this `content-length` and body.

@@ -3,7 +3,7 @@
 
 use experiment::plan::StreamEnd;
 
-use super::testing::frame;
+use super::testing::{OpenIds, frame};
 use super::*;
 use crate::http2::Http2Memory;
 use crate::http2::frames::{FrameHead, HEAD, flag, kind};
@@ -203,4 +203,41 @@ fn answered(compiled: &Compiled<Http2>, bytes: &[u8]) -> AnswerState {
         }
     }
     state
+}
+
+/// Returns the frames that a client sends back.
+fn sent_back(input: &[u8]) -> Vec<(u8, u8, Vec<u8>)> {
+    let get = get();
+    let values = OperationValues { source: source(3, 12), arguments: &get.arguments, cookies: None, redirection: None };
+    let (mut session, mut memory, mut out) = (Http2Session::default(), Http2Memory::default(), Vec::new());
+    Http2::open("h:1").unwrap().greet(&mut session, &mut Vec::new());
+    Http2::encode(&mut session, &mut memory, &get.request, 7, &values, &mut Vec::new()).unwrap();
+    Http2::receive(&mut session, &mut memory, &OpenIds { ids: vec![7], request: &get.request }, input, false, &mut out);
+    frames(&out).into_iter().map(|(head, body)| (head.kind, head.flags, body.to_vec())).collect()
+}
+
+#[test]
+fn settings_and_pings_are_acknowledged() {
+    assert_eq!(sent_back(&frame(kind::SETTINGS, 0, 0, &[0; 6])), [(kind::SETTINGS, flag::ACK, Vec::new())]);
+    let pings = [frame(kind::PING, flag::ACK, 0, b"an echo."), frame(kind::PING, 0, 0, b"12345678")].concat();
+    assert_eq!(sent_back(&pings), [(kind::PING, flag::ACK, b"12345678".to_vec())]);
+}
+
+#[test]
+fn the_target_is_told_why_a_connection_or_a_stream_ends() {
+    let too_large = |stream| frame(kind::WINDOW_UPDATE, 0, stream, &[0x7f, 0xff, 0xff, 0xff]);
+    for (input, kind, code) in [
+        (frame(kind::PING, 0, 0, b"x"), kind::GOAWAY, 6),
+        (frame(kind::PING, 0, 1, b"12345678"), kind::GOAWAY, 1),
+        (too_large(0), kind::GOAWAY, 3),
+        (frame(kind::HEADERS, flag::END_HEADERS, 1, &[0x88, 0x80]), kind::GOAWAY, 9),
+        (frame(kind::SETTINGS, flag::ACK, 0, b"").repeat(20_000), kind::GOAWAY, 11),
+        (too_large(1), kind::RST_STREAM, 3),
+        (frame(kind::WINDOW_UPDATE, 0, 1, &[0; 4]), kind::RST_STREAM, 1),
+    ] {
+        let sent = sent_back(&input);
+        let [(sent_kind, 0, body)] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!((*sent_kind, body.last()), (kind, Some(&code)), "{:?}", &input[..input.len().min(20)]);
+    }
+    assert_eq!(sent_back(&frame(kind::GOAWAY, 0, 0, &[0, 0, 0, 1, 0, 0, 0, 2])), [], "the target has ended it");
 }
