@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use experiment::plan::{Connections, Load};
 use fixture::{TestDir, until};
-use load::LoadOrder;
 use load::client;
+use load::{LoadOrder, TlsTrust};
 use record::events::Outcome;
 
+use crate::secret::Authority;
 use crate::server::nobody;
 use crate::setting::{load, orders, pairs, play, step};
 
@@ -24,22 +25,37 @@ struct Member {
 
 impl Member {
     fn start() -> Self {
+        Self::start_in(TestDir::new(), "http", "etcd", &TlsTrust::default(), &[])
+    }
+
+    /// Starts a member that shows a certificate of this authority.
+    fn start_with_tls(authority: &Authority) -> Self {
         let folder = TestDir::new();
+        let (certificate, key) = authority.identity_of("127.0.0.1");
+        let files = [folder.write("certificate.pem", certificate), folder.write("key.pem", key)];
+        let [certificate, key] = files.each_ref().map(|file| file.to_str().unwrap());
+        let trust = TlsTrust { tls: authority.trusted(), ..TlsTrust::default() };
+        // The member reads the files for each connection.
+        Self::start_in(folder, "https", "etcds", &trust, &["--cert-file", certificate, "--key-file", key])
+    }
+
+    fn start_in(folder: TestDir, scheme: &str, protocol: &str, trust: &TlsTrust, options: &[&str]) -> Self {
         let [client, peer] = [nobody(), nobody()];
-        let url = format!("http://{client}");
+        let url = format!("{scheme}://{client}");
         let peer = format!("http://{peer}");
         let process = Command::new("etcd")
+            .args(options)
             .args(["--listen-client-urls", &url, "--advertise-client-urls", &url, "--listen-peer-urls", &peer])
             .args(["--initial-advertise-peer-urls", &peer, "--initial-cluster", &format!("default={peer}")])
             .args(["--logger", "zap", "--log-outputs", "/dev/null", "--data-dir"])
-            .arg(&*folder)
+            .arg(folder.join("data"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .expect("needs etcd: scripts/need.sh target:etcd");
-        let member = Self { process, service: format!("etcd://{client}"), _folder: folder };
+        let member = Self { process, service: format!("{protocol}://{client}"), _folder: folder };
         until("etcd answers", || {
-            let client = client::connect("etcd", &member.service, PATIENCE);
+            let client = client::connect_trusting("etcd", &member.service, trust, PATIENCE);
             client.is_ok_and(|mut client| client.call("get", &pairs(&["key=k"])).is_ok_and(|answer| answer.ok))
         });
         member
@@ -125,4 +141,17 @@ fn answers_and_failures_have_their_own_statuses() {
             assert_eq!(found.as_deref(), value, "{call} {with:?}");
         }
     }
+}
+
+#[test]
+fn a_member_is_trusted_by_its_authority() {
+    let authority = Authority::new();
+    let member = Member::start_with_tls(&authority);
+    let steps = || vec![step("put", &["key={agent}", "value={seq}"])];
+    let trusting =
+        |authority: &Authority| LoadOrder { tls: authority.trusted(), ..member.orders(load(2, 0.3, steps())) };
+    let run = play(trusting(&authority));
+    assert!(run.summary.ok > 2 && run.results().into_iter().eq(["ok"]), "{:?} {:?}", run.summary, run.results());
+    let run = play(trusting(&Authority::new()));
+    assert!(run.results().into_iter().eq(["tls: bad certificate"]), "{:?}", run.results());
 }

@@ -6,9 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Load, Step};
-use load::client;
-use load::{InputFiles, LoadOrder};
+use fixture::TestDir;
+use load::client::{self, CallError};
+use load::{InputFiles, LoadOrder, TlsTrust};
 
+use crate::secret::Authority;
 use crate::setting::{load, orders, pairs, play, step};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -167,5 +169,25 @@ fn types_come_from_files_if_there_is_no_reflection() {
         let files = InputFiles::below(DESCRIPTORS.trim_end_matches("both.binpb"));
         let run = play(LoadOrder { files, ..server.orders(load) });
         assert!(run.summary.ok > 0 && run.results().into_iter().eq(["ok"]), "{:?} {:?}", run.summary, run.results());
+    }
+}
+
+#[test]
+fn calls_by_tls_trust_the_authority_of_the_server() {
+    let authority = Authority::new();
+    let (certificate, key) = authority.identity_of("127.0.0.1");
+    let folder = TestDir::new();
+    let files = [folder.write("key.pem", key), folder.write("certificate.pem", certificate)];
+    let [key, certificate] = files.each_ref().map(|file| file.to_str().unwrap());
+    let mut server = GrpcServer::start(&["--tls", key, certificate]);
+    server.service = server.service.replace("grpc://", "grpcs://");
+    let say = expecting(step("rpc", &[SAY, r#"message={{"aString": "{agent}"}}"#]), &["message.a_string={agent}"]);
+    let run = play(LoadOrder { tls: authority.trusted(), ..server.orders(shared(4, vec![say])) });
+    assert!(run.summary.ok > 4 && run.results().into_iter().eq(["ok"]), "{:?} {:?}", run.summary, run.results());
+    for (authority, is_trusted) in [(&authority, true), (&Authority::new(), false)] {
+        let trust = TlsTrust { tls: authority.trusted(), ..TlsTrust::default() };
+        let client = client::connect_trusting("grpc", &server.service, &trust, PATIENCE);
+        assert_eq!(!matches!(client, Err(CallError::Connect { .. })), is_trusted);
+        assert!(client.is_err() || client.unwrap().call("rpc", &pairs(&[SAY])).unwrap().ok);
     }
 }

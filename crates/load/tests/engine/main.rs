@@ -25,6 +25,7 @@ mod limits;
 mod lines;
 mod memcached;
 mod multiplexed;
+mod nginx;
 mod open;
 mod outcomes;
 mod parallel;

@@ -90,8 +90,13 @@ impl Authority {
 
     /// Returns a client's certificate and key in PEM.
     pub fn identity(&self) -> (String, String) {
+        self.identity_of("client.example")
+    }
+
+    /// Returns a certificate for this name and its key, in PEM.
+    pub fn identity_of(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["client.example".to_owned()]).unwrap();
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 

@@ -91,7 +91,12 @@ if "--no-reflection" not in sys.argv:
     reflection = {"ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(reflect)}
     name = "grpc.reflection.v1alpha.ServerReflection"
     server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(name, reflection)])
-port = server.add_insecure_port("127.0.0.1:0")
+if "--tls" in sys.argv:
+    place = sys.argv.index("--tls")
+    key, certificate = (open(name, "rb").read() for name in sys.argv[place + 1 : place + 3])
+    port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([(key, certificate)]))
+else:
+    port = server.add_insecure_port("127.0.0.1:0")
 server.start()
 print(port, flush=True)
 # The test holds the other end of the standard input.
