@@ -13,6 +13,10 @@ use experiment::plan::{Backlog, Connections, Load, Overflow, Pause, Rate, RateSt
 use load::{LoadOrder, LoadPurpose};
 use record::clock::Clock;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use wire::http2::frames::{FrameHead, HEAD, PREFACE, flag, kind};
+use wire::protocols::websocket::Websocket;
+use wire::protocols::websocket::testing::welcome;
+use wire::testing::TestedProtocol as _;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -190,21 +194,32 @@ fn trials() -> Vec<Trial> {
     let mut trials = Vec::from(of_names);
     trials.push(Trial { name: "cookies", protocol: "http", service: answer_page, load: with_cookies() });
     trials.push(Trial { name: "multiplexed", protocol: "multiplexed", service: answer_in_parts, load: multiplexed() });
+    trials.push(Trial { name: "pages by HTTP/2", protocol: "http2", service: answer_http2, load: pages() });
+    trials.push(Trial { name: "calls of gRPC", protocol: "grpc", service: answer_grpc, load: calls() });
+    trials.push(Trial { name: "keys of etcd", protocol: "etcd", service: answer_etcd, load: keys() });
+    trials.push(Trial { name: "messages", protocol: "websocket", service: answer_message, load: messages() });
     trials
 }
 
-/// Every allocation of this process is counted, whatever load it belongs to. The loads are first
-/// played together. If they make more than their usual 20 allocations each, each load is played
-/// alone. A load that makes 64 by itself always exceeds the limit for all.
-#[test]
-fn an_operation_allocates_nothing() {
-    const USUAL: usize = 24;
-    let trials = trials();
-    let (operations, allocations) = count(&trials);
+/// Whether the loads, played together, make no more allocations than usual. A load that makes 64 by
+/// itself always makes too many.
+fn are_usual(trials: &[Trial]) -> bool {
+    const USUAL: usize = 20;
+    const MORE: usize = 40;
+    let (operations, allocations) = count(trials);
     for (trial, operations) in trials.iter().zip(operations) {
         assert!(operations > 1000, "{operations} operations with {} are too few to tell", trial.name);
     }
-    if allocations < USUAL * trials.len() {
+    allocations < USUAL * trials.len() + MORE
+}
+
+/// Every allocation of this process is counted, whatever load it belongs to. The loads are first
+/// played together, twice if the machine is busy. If they allocate more than usual, each load is
+/// played alone.
+#[test]
+fn an_operation_allocates_nothing() {
+    let trials = trials();
+    if (0..2).any(|_| are_usual(&trials)) {
         return;
     }
     for trial in trials {
@@ -259,4 +274,115 @@ fn multiplexed() -> Load {
     };
     let connections = Connections { keep_alive: true, pipeline: 4 };
     Load { connections, steps: vec![ask("echo"), ask("listen")], ..load(0.0001, None) }
+}
+
+/// Frames of an answer: kind, flags and body.
+type AnswerFrames = &'static [(u8, u8, &'static [u8])];
+
+/// Headers of an answer: `:status: 200` and `content-type: application/grpc`.
+const GRPC_HEAD: &[u8] = b"\x88\x0f\x10\x10application/grpc";
+/// Trailers of a call that has succeeded: `grpc-status: 0`.
+const GRPC_END: &[u8] = b"\0\x0bgrpc-status\x010";
+
+/// Answers a request of HTTP/2.
+fn answer_stream(stream: &mut TcpStream, buffer: &mut [u8], answer: AnswerFrames) -> Option<()> {
+    stream.read_exact(&mut buffer[..HEAD]).ok()?;
+    if PREFACE.starts_with(&buffer[..HEAD]) {
+        stream.read_exact(&mut buffer[HEAD..PREFACE.len()]).ok()?;
+        return stream.write_all(&FrameHead { length: 0, kind: kind::SETTINGS, flags: 0, stream: 0 }.bytes()).ok();
+    }
+    let asked = FrameHead::read(buffer)?;
+    stream.read_exact(&mut buffer[..asked.length]).ok()?;
+    if !(matches!(asked.kind, kind::HEADERS | kind::DATA) && asked.has(flag::END_STREAM)) {
+        return Some(());
+    }
+    let mut length = 0;
+    let mut say = |kind: u8, flags: u8, stream: u32, body: &[u8]| {
+        let head = FrameHead { length: body.len(), kind, flags, stream };
+        buffer[length..length + HEAD].copy_from_slice(&head.bytes());
+        buffer[length + HEAD..length + HEAD + body.len()].copy_from_slice(body);
+        length += HEAD + body.len();
+    };
+    if asked.kind == kind::DATA && asked.length > 0 {
+        // As many bytes may be sent again.
+        say(kind::WINDOW_UPDATE, 0, 0, &(asked.length as u32).to_be_bytes());
+    }
+    answer.iter().for_each(|(kind, flags, body)| say(*kind, *flags, asked.stream, body));
+    stream.write_all(&buffer[..length]).ok()
+}
+
+fn answer_http2(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
+    answer_stream(
+        stream,
+        buffer,
+        &[(kind::HEADERS, flag::END_HEADERS, b"\x88"), (kind::DATA, flag::END_STREAM, b"hello")],
+    )
+}
+
+fn answer_grpc(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
+    let answer: AnswerFrames = &[
+        (kind::HEADERS, flag::END_HEADERS, GRPC_HEAD),
+        (kind::DATA, 0, b"\0\0\0\0\x02\x08\x01"),
+        (kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, GRPC_END),
+    ];
+    answer_stream(stream, buffer, answer)
+}
+
+/// Answers with the store's revision 9 and the key `k`, which revision 5 has set to `v`.
+fn answer_etcd(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
+    let answer: AnswerFrames = &[
+        (kind::HEADERS, flag::END_HEADERS, GRPC_HEAD),
+        (kind::DATA, 0, b"\0\0\0\0\x0e\x0a\x02\x18\x09\x12\x08\x0a\x01k\x18\x05\x2a\x01v"),
+        (kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, GRPC_END),
+    ];
+    answer_stream(stream, buffer, answer)
+}
+
+/// Welcomes a connection of WebSocket, and then sends each message back.
+fn answer_message(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
+    const MASK: usize = 4;
+    stream.read_exact(&mut buffer[..2]).ok()?;
+    if buffer[0] == b'G' {
+        let handshake = Websocket::read_request(&mut (&buffer[..2]).chain(&*stream))?;
+        return stream.write_all(&welcome(handshake.id)).ok();
+    }
+    let length = usize::from(buffer[1] & 0x7f);
+    stream.read_exact(&mut buffer[2..2 + MASK + length]).ok()?;
+    let mask = *buffer[2..].first_chunk::<MASK>()?;
+    buffer[1] = length as u8;
+    for place in 0..length {
+        buffer[2 + place] = buffer[2 + MASK + place] ^ mask[place % MASK];
+    }
+    stream.write_all(&buffer[..2 + length]).ok()
+}
+
+/// Returns operations on streams of shared connections.
+fn on_streams(steps: Vec<Step>) -> Load {
+    Load { connections: Connections { keep_alive: true, pipeline: 4 }, steps, ..load(0.0001, None) }
+}
+
+fn step(call: &str, with: &[(&str, &str)], keep: &[(&str, &str)], expect: &[(&str, &str)]) -> Step {
+    let (name, call) = (call.into(), call.into());
+    Step { call, name, with: pairs(with), keep: pairs(keep), expect: pairs(expect), ..Step::default() }
+}
+
+fn pages() -> Load {
+    let body = &[("path", "/{agent}/{seq}"), ("header.x-own", "{seq}"), ("body", "{bytes:100}")];
+    let post = step("post", body, &[("found", "answer.body")], &[("status", "200"), ("body", "hello")]);
+    on_streams(vec![step("get", &[("path", "/{seq}")], &[], &[]), post])
+}
+
+fn calls() -> Load {
+    let with = &[("method", "grpc.health.v1.Health/Check"), ("message", r#"{{"service": "{agent}-{seq}"}}"#)];
+    on_streams(vec![step("rpc", with, &[("found", "answer.message.status")], &[("message.status", "SERVING")])])
+}
+
+fn keys() -> Load {
+    let put = step("put", &[("key", "{agent}"), ("value", "{seq}")], &[("seen", "answer.version")], &[]);
+    on_streams(vec![put, step("get", &[("key", "{agent}")], &[], &[("value", "v"), ("version", "5")])])
+}
+
+fn messages() -> Load {
+    let send = step("send", &[("message", "{agent}-{seq}")], &[], &[("message", "{agent}-{seq}")]);
+    Load { steps: vec![send], ..load(0.0001, None) }
 }

@@ -22,7 +22,7 @@ use crate::values::encoding::ValuePlace;
 mod frame;
 mod handshake;
 #[cfg(any(test, feature = "testing"))]
-mod testing;
+pub mod testing;
 #[cfg(test)]
 mod tests;
 
