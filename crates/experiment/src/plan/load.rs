@@ -339,8 +339,8 @@ section! {
             "Range around `reconnect` and `reconnect_delay`, ± percent, from which each is drawn evenly, so that \
              agents do not reconnect in step";
         failover = "none": Choice(&["none", "next"]) => Failover,
-            "Member that an agent tries after a failed connect: the same again, or the next in the list, in a circle; \
-             it stays where it succeeds", ["redispatch", "fallback"];
+            "Member that an agent tries after a failed connect, or after two timeouts in a row without a byte: the same \
+             again, or the next in the list, in a circle; it stays where it succeeds", ["redispatch", "fallback"];
     }
 }
 

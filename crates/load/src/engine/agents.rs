@@ -584,8 +584,8 @@ impl<P: SessionProtocol> Agents<P> {
         }
     }
 
-    /// Handles a connect that failed or is not allowed yet. With failover, moves the connection's
-    /// agents to the next service.
+    /// Handles a connect that failed or is not allowed yet, or a service that does not answer. With
+    /// failover, moves the connection's agents to the next service.
     pub fn connect_failed(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) -> NextConnect {
         // No other connection of this kind shares the draw of this connection's first agent.
         let draw = self.list[self.sites.owner(conn)].draw;

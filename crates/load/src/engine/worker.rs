@@ -420,16 +420,15 @@ impl<P: SessionProtocol> Worker<P> {
         }
     }
 
-    /// Handles an attempt that timed out. If the protocol cannot cancel the request, the connection
-    /// is closed, because a late answer could be mistaken for the next answer. The other requests
-    /// on the connection fail as closed.
+    /// Handles an attempt that timed out.
     fn attempt_timed_out(&mut self, id: AgentId, now_ns: u64) {
         let conn = self.agents.all()[id].connection;
         let Pipeline { is_blocked, is_draining, .. } = self.pipelines[conn];
         if !self.connections.is_up(conn) {
             self.connect_failed(conn, AttemptCause::ConnectTimeout, now_ns);
-        } else if self.agents.all()[id].sent().is_some() {
-            self.cancel(conn, id, now_ns);
+        } else if let Some(sent_ns) = self.agents.all()[id].sent() {
+            let is_silent = self.pipelines[conn].timed_out(sent_ns, now_ns);
+            self.cancel(conn, id, is_silent && self.agents.routes.fails_over(conn), now_ns);
         } else if is_blocked || is_draining {
             self.pipelines[conn].waiting.remove(self.agents.all_mut(), id);
             self.attempt_failed(id, AttemptCause::Timeout, now_ns);
@@ -440,14 +439,21 @@ impl<P: SessionProtocol> Worker<P> {
         }
     }
 
-    fn cancel(&mut self, conn: ConnId, id: AgentId, now_ns: u64) {
-        if self.pipelines.cancel(conn, self.agents.all_mut(), id) {
+    /// Ends a request that timed out. If the protocol cannot cancel it, the connection is closed,
+    /// because a late answer could be mistaken for the next answer. The other requests on the
+    /// connection fail as closed. `leaves` is whether the agents go to the next member.
+    fn cancel(&mut self, conn: ConnId, id: AgentId, leaves: bool, now_ns: u64) {
+        if !leaves && self.pipelines.cancel(conn, self.agents.all_mut(), id) {
             let generation = self.connections.generation(conn);
             self.attempt_failed(id, AttemptCause::Timeout, now_ns);
             self.send_control(conn, generation, now_ns);
             return;
         }
         let waiting = self.close(conn);
+        if leaves {
+            self.pipelines[conn].heard();
+            self.route_next(conn, AttemptCause::Timeout, now_ns);
+        }
         let cause_of = |other| if other == id { AttemptCause::Timeout } else { AttemptCause::Closed };
         self.fail_sent(waiting, now_ns, cause_of);
     }
@@ -617,7 +623,8 @@ impl<P: SessionProtocol> Worker<P> {
     /// Handles bytes received on a connection.
     fn received(&mut self, conn: ConnId, bytes: &[u8], now_ns: u64) {
         self.stats.received(bytes.len());
-        let pipeline = &self.pipelines[conn];
+        let pipeline = &mut self.pipelines[conn];
+        pipeline.heard();
         if pipeline.waiting.asked().is_none() && !(P::SPEAKS_UNASKED && pipeline.is_open) {
             if !pipeline.is_open {
                 self.opening_received(conn, bytes, now_ns);
@@ -858,14 +865,19 @@ impl<P: SessionProtocol> Worker<P> {
         if cause != AttemptCause::NotConnected {
             self.stats.connect_failed();
         }
-        let NextConnect { service, after_ns } = self.agents.connect_failed(conn, cause, now_ns);
-        self.connections.set_service(conn, service);
-        self.connections.set_connect_after(conn, after_ns);
+        self.route_next(conn, cause, now_ns);
         while next != AgentId::NONE {
             let id = next;
             next = self.agents.all()[id].behind;
             self.attempt_failed(id, cause, now_ns);
         }
+    }
+
+    /// Sets the service and the time of the next connect.
+    fn route_next(&mut self, conn: ConnId, cause: AttemptCause, now_ns: u64) {
+        let NextConnect { service, after_ns } = self.agents.connect_failed(conn, cause, now_ns);
+        self.connections.set_service(conn, service);
+        self.connections.set_connect_after(conn, after_ns);
     }
 
     /// Sends the remaining requests of a connection again after the target announced that it

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use experiment::plan::{Connections, Load, Step, StreamEnd, Tls};
+use experiment::plan::{Connections, Failover, Load, Step, StreamEnd, Tls};
 use fixture::{TestDir, until};
 use load::client::{self, CallError, Client};
 use load::{LoadOrder, TlsTrust};
@@ -199,6 +199,39 @@ fn a_timeout_resets_the_stream_and_keeps_the_connection() {
     assert!(run.results().into_iter().eq(["timeout"]), "{:?}", run.results());
     assert_eq!(connects(&run), 1);
     until("all streams are reset", || resets.load(Ordering::SeqCst) as u64 == run.summary.timeout);
+}
+
+/// Starts a server that sends its settings and nothing more.
+fn silent() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let service = format!("http://{}", listener.local_addr().unwrap());
+    let serve = move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let play = move || {
+                let mut buffer = [0; 4096];
+                drop(stream.write_all(&frame(4, 0, 0, b"")));
+                while let Ok(1..) = stream.read(&mut buffer) {}
+            };
+            std::thread::Builder::new().spawn(play).unwrap();
+        }
+    };
+    std::thread::Builder::new().spawn(serve).unwrap();
+    service
+}
+
+#[test]
+fn failover_leaves_a_connection_that_is_silent_for_two_timeouts() {
+    let server = Nghttpd::start(&[]);
+    let mut load = shared(4, vec![get()]);
+    (load.timeout_s, load.time_s, load.think_s) = (0.2, 1.0, 0.001);
+    load.reconnects.failover = Failover::Next;
+    let run = play(LoadOrder { services: vec![silent(), server.service.clone()], ..server.orders(load) });
+    // Two agents share the silent connection. The first timeout of the second round ends it.
+    let others = run.attempts("connection closed");
+    assert!(run.summary.ok > 4 && others < 2, "{:?} {:?}", run.summary, run.results());
+    assert_eq!(run.summary.timeout + others, 4, "{:?}", run.results());
+    assert_eq!(connects(&run), 3, "the next member is tried once");
 }
 
 #[test]

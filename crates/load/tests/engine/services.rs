@@ -131,6 +131,26 @@ fn failover_moves_agents_to_the_next_service_for_good() {
     }
 }
 
+/// A paused process: its kernel accepts connections, and nothing comes.
+#[test]
+fn failover_leaves_a_service_that_is_silent_for_two_timeouts() {
+    let silent = Server::frames(|_| Reply::Silence);
+    let lives = Server::names();
+    for pipeline in [1, 2] {
+        let save = Step { audit: true, ..step("save", &["key={agent}", "value=v"]) };
+        let mut load = Load { timeout_s: 0.1, think_s: 0.01, ..load(4, 1.0, vec![save]) };
+        (load.connections.pipeline, load.reconnects.failover) = (pipeline, Failover::Next);
+        let run = play(LoadOrder { services: vec![silent.service(), lives.service()], ..orders("", load) });
+        for (agent, saves) in saves(&run).into_iter().filter(|(agent, _)| agent % 2 == 1) {
+            let (before, after) = saves.split_at(2);
+            assert!(!before.contains(&Outcome::Ok) && after.contains(&Outcome::Ok), "agent {agent}: {saves:?}");
+        }
+        let stays = Load { timeout_s: 0.1, ..self::load(2, 0.5, vec![step("ping", &[])]) };
+        let run = play(LoadOrder { services: vec![silent.service(), lives.service()], ..orders("", stays) });
+        assert!(run.summary.timeout > 2, "without failover: {:?}", run.summary);
+    }
+}
+
 #[test]
 fn requests_after_a_failover_name_the_new_service() {
     let hosts: Arc<Mutex<BTreeSet<String>>> = Arc::default();

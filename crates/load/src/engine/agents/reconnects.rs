@@ -80,11 +80,18 @@ impl ConnectionRoutes {
         self.list[conn.index()].failures = 0;
     }
 
-    /// Handles a connect that failed or is not allowed yet. With failover, the next service is
-    /// tried at once; a pause follows only when all services have failed. `draw` is a random number
-    /// that no other connection shares.
+    /// Whether the connection leads to another service after a failure. A site has no other member.
+    pub fn fails_over(&self, conn: ConnId) -> bool {
+        let is_to_target = self.list[conn.index()].service < self.services;
+        self.reconnects.failover == Failover::Next && self.services > 1 && is_to_target
+    }
+
+    /// Handles a connect that failed or is not allowed yet, or a service that does not answer. With
+    /// failover, the next service is tried at once; a pause follows only when all services have
+    /// failed. `draw` is a random number that no other connection shares.
     pub fn connect_failed(&mut self, conn: ConnId, cause: AttemptCause, draw: u64, now_ns: u64) -> NextConnect {
         let paused_ns = self.paused_ns(draw, now_ns);
+        let fails_over = self.fails_over(conn);
         let route = &mut self.list[conn.index()];
         let moves = match cause {
             AttemptCause::NotConnected => {
@@ -92,9 +99,7 @@ impl ConnectionRoutes {
             }
             // Another service would fail in the same way.
             AttemptCause::NoPort | AttemptCause::NoFile => false,
-            // A site has no other member.
-            _ if route.service >= self.services => false,
-            _ => self.reconnects.failover == Failover::Next && self.services > 1,
+            _ => fails_over,
         };
         if !moves {
             return NextConnect { service: route.service, after_ns: paused_ns };
