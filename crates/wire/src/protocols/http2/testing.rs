@@ -462,10 +462,10 @@ static CASES: &[HostileCase] = &[
         &["connection ended by the target: ENHANCE_YOUR_CALM"],
     ),
     case("a short GOAWAY", &[Say(SETTINGS), Hear, Say(b"\0\0\x04\x07\0\0\0\0\0\0\0\0\0"), Wait], &[SIZE]),
-    // Cases of h2spec for clients that are not above. In its words, by section: 4.1, 5.5 and 6.5.2/4
-    // unknown frames, flags and settings; 4.2/1; 5.1 and 6.4/2 frames on idle streams; 5.1 and 6.1/2
-    // frames on closed streams, which are ignored here, because closed streams have no state; 6.2,
-    // 6.3, 6.5, 6.7/3, 6.8, 6.9 and 6.10. The tests beside this file have those about what a client
+    // Cases of h2spec for clients that are not above, by its sections: 4.1, 5.5 and 6.5.2/4 send
+    // unknown frames, flags and settings; 4.2/1; 5.1 and 6.4/2 send frames on idle streams; 5.1 and
+    // 6.1/2 on closed streams, which are ignored here, because closed streams have no state; 6.2,
+    // 6.3, 6.5, 6.7/3, 6.8, 6.9 and 6.10. Tests beside this file have those about what a client
     // sends: 5.4.1/2, 6.5.3, 6.7/1 and 6.7/2.
     case("unknown frames, flags, bits and settings", &[Say(SETTINGS), Say(UNKNOWN), Hear, Reply(ok), Again], &["ok"]),
     case("the longest frame", &[Say(SETTINGS), Hear, Reply(longest), Again], &["ok"]),
