@@ -32,13 +32,17 @@ use crate::source_addresses::{SourceAddresses, use_for};
 use crate::tls::TlsPeers;
 use crate::tunnel::TunnelRequest;
 
+mod causes;
 mod opening;
+mod silence;
 mod tls;
 mod uring;
 
 pub use opening::OpeningRules;
 pub use uring::AT_ONCE;
 
+use causes::{broken_cause, connect_cause};
+use silence::Silence;
 use tls::{SealedBytes, TlsStream};
 
 /// Maximum number of bytes per `recv`.
@@ -168,6 +172,7 @@ pub struct Connection {
     /// Cause of a failed write. The system reports the error only once; a later read sees an
     /// orderly end.
     broken: Option<AttemptCause>,
+    silence: Silence,
     /// Earliest time of the next connect.
     connect_after_ns: u64,
     /// Bytes that the socket has not taken yet. Before the TLS handshake: bytes received in answer
@@ -372,6 +377,7 @@ impl ConnectionSet {
             generation: 0,
             state: SocketState::Down,
             broken: None,
+            silence: Silence::default(),
             connect_after_ns: 0,
             pending: Vec::new(),
         };
@@ -839,26 +845,6 @@ fn dial_file(path: &Path, flags: SocketFlags) -> Result<OwnedFd, Errno> {
         // The accept queue is full, and the kernel does not retry (unix(7)).
         Err(Errno::AGAIN) => Err(Errno::CONNREFUSED),
         Err(errno) => Err(errno),
-    }
-}
-
-fn connect_cause(errno: Errno) -> AttemptCause {
-    match errno {
-        Errno::CONNREFUSED => AttemptCause::ConnectRefused,
-        Errno::TIMEDOUT => AttemptCause::ConnectTimeout,
-        Errno::NETUNREACH | Errno::HOSTUNREACH => AttemptCause::ConnectUnreachable,
-        Errno::ADDRNOTAVAIL => AttemptCause::NoPort,
-        Errno::MFILE | Errno::NFILE => AttemptCause::NoFile,
-        _ => AttemptCause::ConnectFailed,
-    }
-}
-
-/// Returns the cause for an error on an open connection.
-fn broken_cause(errno: Errno) -> AttemptCause {
-    match errno {
-        Errno::CONNRESET => AttemptCause::Reset,
-        Errno::PIPE => AttemptCause::Closed,
-        _ => AttemptCause::Broken,
     }
 }
 

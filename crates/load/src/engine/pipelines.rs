@@ -30,9 +30,6 @@ pub struct Pipeline<P: SessionProtocol> {
     control_bytes: u32,
     /// Number of requests so far, modulo the range of the sequence part of an id.
     sequence: u32,
-    /// Time of the first timeout since the target last sent bytes, also on earlier sockets; 0 if
-    /// there was none. Coarse, see [`coarse`].
-    silent_since: u32,
     session: P::Session,
     /// Bytes of an incomplete answer.
     input: Vec<u8>,
@@ -50,35 +47,11 @@ impl<P: SessionProtocol> Default for Pipeline<P> {
             is_blocked: false,
             control_bytes: 0,
             sequence: 0,
-            silent_since: 0,
             session: P::Session::default(),
             input: Vec::new(),
             held: BudgetShare::default(),
         }
     }
-}
-
-impl<P: SessionProtocol> Pipeline<P> {
-    /// Notes that the target has sent bytes.
-    #[inline]
-    pub fn heard(&mut self) {
-        self.silent_since = 0;
-    }
-
-    /// Notes that a request timed out. Returns whether the target has been silent for two timeouts
-    /// in a row: the request was sent after another had timed out, and nothing has come since.
-    pub fn timed_out(&mut self, sent_ns: u64, now_ns: u64) -> bool {
-        if self.silent_since == 0 {
-            self.silent_since = coarse(now_ns);
-            return false;
-        }
-        coarse(sent_ns) >= self.silent_since
-    }
-}
-
-/// Returns the time as a small number, about one for each millisecond, that is not 0.
-fn coarse(time_ns: u64) -> u32 {
-    u32::try_from(time_ns >> 20).map_or(u32::MAX, |time| time.saturating_add(1))
 }
 
 /// Open requests on the connections of a thread.

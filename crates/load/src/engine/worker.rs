@@ -429,7 +429,7 @@ impl<P: SessionProtocol> Worker<P> {
         if !self.connections.is_up(conn) {
             self.connect_failed(conn, AttemptCause::ConnectTimeout, now_ns);
         } else if let Some(sent_ns) = self.agents.all()[id].sent() {
-            let is_silent = self.pipelines[conn].timed_out(sent_ns, now_ns);
+            let is_silent = self.connections.timed_out(conn, sent_ns, now_ns);
             self.cancel(conn, id, is_silent && self.agents.routes.fails_over(conn), now_ns);
         } else if is_blocked || is_draining {
             self.pipelines[conn].waiting.remove(self.agents.all_mut(), id);
@@ -453,7 +453,7 @@ impl<P: SessionProtocol> Worker<P> {
         }
         let waiting = self.close(conn);
         if leaves {
-            self.pipelines[conn].heard();
+            self.connections.heard(conn);
             self.route_next(conn, AttemptCause::Timeout, now_ns);
         }
         let cause_of = |other| if other == id { AttemptCause::Timeout } else { AttemptCause::Closed };
@@ -625,8 +625,8 @@ impl<P: SessionProtocol> Worker<P> {
     /// Handles bytes received on a connection.
     fn received(&mut self, conn: ConnId, bytes: &[u8], now_ns: u64) {
         self.stats.received(bytes.len());
+        self.connections.heard(conn);
         let pipeline = &mut self.pipelines[conn];
-        pipeline.heard();
         if pipeline.waiting.asked().is_none() && !(P::SPEAKS_UNASKED && pipeline.is_open) {
             if !pipeline.is_open {
                 self.opening_received(conn, bytes, now_ns);
