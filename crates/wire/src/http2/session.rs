@@ -69,6 +69,8 @@ struct OpenData {
     /// Reason why the answer is not accepted. The answer fails at the end of the frame, wherever
     /// its bytes were cut.
     fault: Option<AttemptCause>,
+    /// Whether the answer is complete. It ends at the end of the frame, too.
+    is_done: bool,
 }
 
 /// A header block that is not complete.
@@ -556,7 +558,7 @@ impl<S: Default> Http2Session<S> {
             self.received += 1;
         }
         let ends = head.has(flag::END_STREAM);
-        self.data = OpenData { stream: head.stream, left, padding, ends, fault: None };
+        self.data = OpenData { stream: head.stream, left, padding, ends, ..OpenData::default() };
         Ok(FrameStep::Control { used })
     }
 
@@ -569,7 +571,7 @@ impl<S: Default> Http2Session<S> {
         from: usize,
         out: &mut Vec<u8>,
     ) -> FrameResult {
-        let OpenData { stream, left, padding, ends, fault } = self.data;
+        let OpenData { stream, left, padding, ends, fault, is_done } = self.data;
         let rest = &input[from..];
         let (data, rest) = rest.split_at(left.min(rest.len()));
         let skipped = if data.len() == left { padding.min(rest.len()) } else { 0 };
@@ -599,6 +601,10 @@ impl<S: Default> Http2Session<S> {
             return Ok(FrameStep::Control { used });
         }
         let ends = is_complete && ends;
+        if is_done {
+            let progress = if is_complete { StreamProgress::Done } else { StreamProgress::More };
+            return self.advance(memory, open, place, progress, (used, ends), out);
+        }
         if data.is_empty() {
             return match ends {
                 true => self.end(memory, open, place, used, false, out),
@@ -613,6 +619,10 @@ impl<S: Default> Http2Session<S> {
             self.may_upload = true;
         }
         match taken {
+            Ok(StreamProgress::Done) if !is_complete => {
+                self.data.is_done = true;
+                Ok(FrameStep::Part { used, request, messages: 0 })
+            }
             Ok(progress) => self.advance(memory, open, place, progress, (used, ends), out),
             Err(StreamFault::Stream(cause)) if !is_complete => {
                 self.data.fault = Some(cause);
