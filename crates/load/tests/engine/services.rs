@@ -56,7 +56,8 @@ fn a_service_that_is_down_fails_only_its_agents() {
     let save = Step { audit: true, ..step("save", &["key={agent}", "value=v"]) };
     let run = play(to(&services, 6, vec![save]));
     let mut outcomes: BTreeMap<u32, Vec<Outcome>> = BTreeMap::new();
-    for line in run.history() {
+    // On a busy machine, the load may end before the system refuses the last connect.
+    for line in run.history().into_iter().filter(|line| line.outcome != Outcome::Unfinished) {
         let seen = outcomes.entry(line.agent.unwrap()).or_default();
         if !seen.contains(&line.outcome) {
             seen.push(line.outcome);
