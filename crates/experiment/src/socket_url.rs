@@ -1,8 +1,6 @@
 //! URLs of services that listen on a Unix socket: `http+unix://%2Frun%2Fapp.sock/path`, a form that
 //! other clients use too.
 
-use std::fmt::Write as _;
-
 /// Scheme of the URLs.
 pub const SCHEME: &str = "http+unix";
 
@@ -42,16 +40,7 @@ fn decoded(text: &str) -> Option<String> {
 /// Returns the URL of the socket at this path.
 #[must_use]
 pub fn url_of(path: &str) -> String {
-    let mut url = format!("{SCHEME}://");
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            url.push(char::from(byte));
-        } else {
-            // Writing into a String does not fail.
-            let _ = write!(url, "%{byte:02X}");
-        }
-    }
-    url
+    format!("{SCHEME}://{}", text::percent_encoded(path, text::is_unreserved))
 }
 
 #[cfg(test)]

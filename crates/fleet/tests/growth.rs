@@ -10,14 +10,14 @@ use std::io::{BufRead, BufReader, Write, pipe};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use experiment::plan::{Load, Rate, Step, Warmup};
-use fixture::TestDir;
+use fixture::{KilledAtEnd, TestDir};
 use fleet::generator::{monotonic_ns, serve};
 use fleet::messages::{GeneratorMessage, GeneratorOrder, GeneratorSetup, VERSION};
 use fleet::session::{FleetSession, GeneratorStream};
@@ -184,7 +184,7 @@ fn the_generators() {
 
 /// Process that plays the generators. It ends with the test.
 struct Generators {
-    child: Child,
+    _process: KilledAtEnd,
     folder: TestDir,
 }
 
@@ -193,7 +193,7 @@ impl Generators {
         let folder = TestDir::new();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--ignored", "--exact", "the_generators"]).env(SOCKET, folder.join("socket"));
-        Self { child: command.stdout(std::process::Stdio::null()).spawn().unwrap(), folder }
+        Self { _process: KilledAtEnd(command.stdout(std::process::Stdio::null()).spawn().unwrap()), folder }
     }
 
     fn connect(&self) -> UnixStream {
@@ -203,13 +203,6 @@ impl Generators {
                 Err(_) => std::thread::park_timeout(std::time::Duration::from_millis(20)),
             }
         }
-    }
-}
-
-impl Drop for Generators {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -3,7 +3,14 @@
 
 use fastrand::Rng;
 
+use crate::key_history::Linearizability;
 use crate::operation::{Access, Operation, Status};
+
+/// Returns the sentence and the operations of the proof of a violation. Panics at another verdict.
+pub(crate) fn proof_of(found: Linearizability) -> (String, Vec<usize>) {
+    let Linearizability::Violation(proof) = found else { panic!("{found:?}") };
+    (proof.explanation.to_string(), proof.core)
+}
 
 /// Shape of a simulated history of one key.
 #[derive(Debug, Clone, Copy)]

@@ -277,7 +277,7 @@ fn multiplexed() -> Load {
 }
 
 /// Frames of an answer: kind, flags and body.
-type AnswerFrames = &'static [(u8, u8, &'static [u8])];
+type AnswerFrames<'a> = &'a [(u8, u8, &'a [u8])];
 
 /// Headers of an answer: `:status: 200` and `content-type: application/grpc`.
 const GRPC_HEAD: &[u8] = b"\x88\x0f\x10\x10application/grpc";
@@ -285,7 +285,7 @@ const GRPC_HEAD: &[u8] = b"\x88\x0f\x10\x10application/grpc";
 const GRPC_END: &[u8] = b"\0\x0bgrpc-status\x010";
 
 /// Answers a request of HTTP/2.
-fn answer_stream(stream: &mut TcpStream, buffer: &mut [u8], answer: AnswerFrames) -> Option<()> {
+fn answer_stream(stream: &mut TcpStream, buffer: &mut [u8], answer: AnswerFrames<'_>) -> Option<()> {
     stream.read_exact(&mut buffer[..HEAD]).ok()?;
     if PREFACE.starts_with(&buffer[..HEAD]) {
         stream.read_exact(&mut buffer[HEAD..PREFACE.len()]).ok()?;
@@ -304,7 +304,7 @@ fn answer_stream(stream: &mut TcpStream, buffer: &mut [u8], answer: AnswerFrames
         length += HEAD + body.len();
     };
     if asked.kind == kind::DATA && asked.length > 0 {
-        // As many bytes may be sent again.
+        // Window for as many bytes again.
         say(kind::WINDOW_UPDATE, 0, 0, &(asked.length as u32).to_be_bytes());
     }
     answer.iter().for_each(|(kind, flags, body)| say(*kind, *flags, asked.stream, body));
@@ -319,23 +319,23 @@ fn answer_http2(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
     )
 }
 
-fn answer_grpc(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
-    let answer: AnswerFrames = &[
+/// Answers a call of gRPC with a message, which follows its prefix.
+fn answer_call(stream: &mut TcpStream, buffer: &mut [u8], message: &[u8]) -> Option<()> {
+    let answer = [
         (kind::HEADERS, flag::END_HEADERS, GRPC_HEAD),
-        (kind::DATA, 0, b"\0\0\0\0\x02\x08\x01"),
+        (kind::DATA, 0, message),
         (kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, GRPC_END),
     ];
-    answer_stream(stream, buffer, answer)
+    answer_stream(stream, buffer, &answer)
+}
+
+fn answer_grpc(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
+    answer_call(stream, buffer, b"\0\0\0\0\x02\x08\x01")
 }
 
 /// Answers with the store's revision 9 and the key `k`, which revision 5 has set to `v`.
 fn answer_etcd(stream: &mut TcpStream, buffer: &mut [u8]) -> Option<()> {
-    let answer: AnswerFrames = &[
-        (kind::HEADERS, flag::END_HEADERS, GRPC_HEAD),
-        (kind::DATA, 0, b"\0\0\0\0\x0e\x0a\x02\x18\x09\x12\x08\x0a\x01k\x18\x05\x2a\x01v"),
-        (kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, GRPC_END),
-    ];
-    answer_stream(stream, buffer, answer)
+    answer_call(stream, buffer, b"\0\0\0\0\x0e\x0a\x02\x18\x09\x12\x08\x0a\x01k\x18\x05\x2a\x01v")
 }
 
 /// Welcomes a connection of WebSocket, and then sends each message back.

@@ -36,6 +36,27 @@ pub fn listed(items: &[String], conjunction: &str) -> String {
     }
 }
 
+/// Percent-encodes all bytes except those that `is_kept` (RFC 3986, section 2.1).
+#[must_use]
+pub fn percent_encoded(text: &str, is_kept: impl Fn(u8) -> bool) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii() && is_kept(byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing into a String does not fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+/// Whether a byte means itself everywhere in a URL (RFC 3986, section 2.3).
+#[must_use]
+pub fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
+}
+
 /// Returns each item once, in the order of first occurrence.
 pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items.into_iter().fold(Vec::new(), |mut known, item| {

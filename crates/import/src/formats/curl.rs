@@ -568,11 +568,7 @@ pub fn encoded(text: &str) -> String {
                 encoded.push(one);
             }
             _ if is_placeholder || one.is_ascii_alphanumeric() || "-._~".contains(one) => encoded.push(one),
-            _ => {
-                for byte in one.to_string().bytes() {
-                    encoded.push_str(&format!("%{byte:02X}"));
-                }
-            }
+            _ => encoded.push_str(&text::percent_encoded(one.encode_utf8(&mut [0; 4]), |_| false)),
         }
     }
     encoded

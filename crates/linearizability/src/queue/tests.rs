@@ -6,6 +6,7 @@ use fastrand::Rng;
 
 use super::*;
 use crate::oracle::extends;
+use crate::simulation::proof_of;
 
 /// Shape of a simulated history of a queue.
 #[derive(Debug, Clone, Copy)]
@@ -183,19 +184,12 @@ fn unanswered(operation: QueueOperation) -> QueueOperation {
     QueueOperation { end_ns: None, status: Status::Unknown, ..operation }
 }
 
-/// Returns the sentence and the operations of a proof.
-fn proof_of(operations: &[QueueOperation], settings: QueueSettings) -> (String, Vec<usize>) {
-    let found = check_queue(operations, settings);
-    let Linearizability::Violation(proof) = found else { panic!("{found:?}") };
-    (proof.explanation.to_string(), proof.core)
-}
-
 #[test]
 fn violations_are_explained() {
     let fifo = QueueSettings::default();
     let two = [enqueue(1, 0, 1), enqueue(2, 2, 3)];
     let with = |more: &[QueueOperation]| [&two, more].concat();
-    let says = |more: &[QueueOperation]| proof_of(&with(more), fifo);
+    let says = |more: &[QueueOperation]| proof_of(check_queue(&with(more), fifo));
     assert_eq!(
         says(&[dequeue(Some(2), 4, 5), dequeue(Some(1), 6, 7)]).0,
         "value 1 was in the queue before operation 1 enqueued value 2, but operation 2 took that one before operation 3 \
@@ -220,13 +214,13 @@ fn violations_are_explained() {
         ("operation 2 took value 3, which was never enqueued".to_owned(), vec![2])
     );
     assert_eq!(
-        proof_of(&[dequeue(Some(1), 0, 1), enqueue(1, 2, 3)], fifo).0,
+        proof_of(check_queue(&[dequeue(Some(1), 0, 1), enqueue(1, 2, 3)], fifo)).0,
         "operation 0 took value 1 before its enqueue by operation 1 started"
     );
     let relay =
         [enqueue(1, 0, 1), enqueue(2, 2, 5), dequeue(Some(1), 8, 9), dequeue(None, 3, 9), dequeue(Some(2), 11, 12)];
     assert_eq!(
-        proof_of(&relay, fifo).0,
+        proof_of(check_queue(&relay, fifo)).0,
         "operation 3 found the queue empty, but one of value 1, value 2 was in it at every moment"
     );
 }
@@ -236,7 +230,7 @@ fn dequeues_without_an_answer_excuse_as_many_values() {
     let lost = unanswered(dequeue(None, 4, 5));
     let history = [enqueue(1, 0, 1), enqueue(2, 2, 3), lost, lost, dequeue(None, 6, 7)];
     assert_eq!(check_queue(&history, QueueSettings::default()), Linearizability::Linearizable);
-    let (says, core) = proof_of(&[history[0], history[1], lost, history[4]], QueueSettings::default());
+    let (says, core) = proof_of(check_queue(&[history[0], history[1], lost, history[4]], QueueSettings::default()));
     assert_eq!(core, [0, 1, 2, 3]);
     assert_eq!(
         says,

@@ -4,6 +4,7 @@ use fastrand::Rng;
 
 use super::*;
 use crate::oracle::extends;
+use crate::simulation::proof_of;
 
 /// Shape of a simulated history of a set.
 #[derive(Debug, Clone, Copy)]
@@ -226,17 +227,14 @@ fn read(elements: &[u64], start_ns: i64, end_ns: i64) -> SetOperation {
     at(SetAccess::Read { elements: elements.to_vec() }, start_ns, end_ns)
 }
 
-/// Returns the sentence and the operations of a proof.
-fn proof_of(operations: &[SetOperation]) -> (String, Vec<usize>) {
-    let found = check_set(operations, Settings::default());
-    let Linearizability::Violation(proof) = found else { panic!("{found:?}") };
-    (proof.explanation.to_string(), proof.core)
+fn proved(operations: &[SetOperation]) -> (String, Vec<usize>) {
+    proof_of(check_set(operations, Settings::default()))
 }
 
 #[test]
 fn violations_are_explained() {
     let two = [add(1, 0, 1), add(2, 2, 9)];
-    let with = |more: &[SetOperation]| proof_of(&[&two, more].concat());
+    let with = |more: &[SetOperation]| proved(&[&two, more].concat());
     assert_eq!(
         with(&[read(&[2], 4, 5)]),
         (
@@ -251,14 +249,14 @@ fn violations_are_explained() {
         ("operation 2 read value 2, but operation 3 started later and did not".to_owned(), vec![1, 2, 3])
     );
     assert_eq!(
-        proof_of(&[add(1, 0, 9), add(2, 0, 9), read(&[1], 0, 9), read(&[2], 0, 9)]),
+        proved(&[add(1, 0, 9), add(2, 0, 9), read(&[1], 0, 9), read(&[2], 0, 9)]),
         (
             "operation 2 read value 1 without value 2, but operation 3 read value 2 without value 1".to_owned(),
             vec![0, 1, 2, 3]
         )
     );
     assert_eq!(
-        proof_of(&[add(1, 4, 9), add(2, 2, 3), read(&[1], 0, 9)]).0,
+        proved(&[add(1, 4, 9), add(2, 2, 3), read(&[1], 0, 9)]).0,
         "operation 2 read value 1 without value 2, but operation 1 ended with value 2 there before operation 0 started \
          without value 1"
     );
@@ -270,8 +268,8 @@ fn elements_that_are_removed_are_checked_one_by_one() {
     let find = |element, is_present, start, end| at(SetAccess::Find { element, is_present }, start, end);
     let history = [add(1, 0, 1), add(2, 0, 1), remove(1, 2, 3), find(1, false, 4, 5), find(2, true, 4, 5)];
     assert_eq!(check_set(&history, Settings::default()), Linearizability::Linearizable);
-    let (_, core) = proof_of(&[&history[..4], &[find(2, false, 4, 5)]].concat());
+    let (_, core) = proved(&[&history[..4], &[find(2, false, 4, 5)]].concat());
     assert_eq!(core, [1, 4]);
-    let (_, core) = proof_of(&[&history, &[read(&[1, 2], 6, 7)][..]].concat());
+    let (_, core) = proved(&[&history, &[read(&[1, 2], 6, 7)][..]].concat());
     assert_eq!(core, [3, 5]);
 }

@@ -1,11 +1,11 @@
 //! A real etcd under the engine: keys that are put, read, compared and removed, leases, a watch,
 //! and failures.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Load};
-use fixture::{TestDir, until};
+use fixture::{KilledAtEnd, TestDir, until};
 use load::client;
 use load::{LoadOrder, TlsTrust};
 use record::events::Outcome;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A cluster of one member, which ends with the test.
 struct Member {
-    process: Child,
+    _process: KilledAtEnd,
     service: String,
     _folder: TestDir,
 }
@@ -53,7 +53,8 @@ impl Member {
             .stderr(Stdio::null())
             .spawn()
             .expect("needs etcd: scripts/need.sh target:etcd");
-        let member = Self { process, service: format!("{protocol}://{client}"), _folder: folder };
+        let member =
+            Self { _process: KilledAtEnd(process), service: format!("{protocol}://{client}"), _folder: folder };
         until("etcd answers", || {
             let client = client::connect_trusting("etcd", &member.service, trust, PATIENCE);
             client.is_ok_and(|mut client| client.call("get", &pairs(&["key=k"])).is_ok_and(|answer| answer.ok))
@@ -63,13 +64,6 @@ impl Member {
 
     fn orders(&self, load: Load) -> LoadOrder {
         LoadOrder { protocol: "etcd".into(), ..orders(&self.service, load) }
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

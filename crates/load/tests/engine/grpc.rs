@@ -2,11 +2,11 @@
 //! compression, and types by reflection and by files.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Load, Step};
-use fixture::TestDir;
+use fixture::{KilledAtEnd, TestDir};
 use load::client::{self, CallError};
 use load::{InputFiles, LoadOrder, TlsTrust};
 
@@ -21,7 +21,7 @@ const PROTO: &str = "kinds.proto";
 
 /// A server that ends with the test.
 struct GrpcServer {
-    process: Child,
+    _process: KilledAtEnd,
     service: String,
 }
 
@@ -37,18 +37,11 @@ impl GrpcServer {
         let mut port = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
         assert!(!port.is_empty(), "needs Python's gRPC: scripts/need.sh python-grpc");
-        Self { process, service: format!("grpc://127.0.0.1:{}", port.trim()) }
+        Self { _process: KilledAtEnd(process), service: format!("grpc://127.0.0.1:{}", port.trim()) }
     }
 
     fn orders(&self, load: Load) -> LoadOrder {
         LoadOrder { protocol: "grpc".into(), ..orders(&self.service, load) }
-    }
-}
-
-impl Drop for GrpcServer {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -3,13 +3,13 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Failover, Load, Step, StreamEnd, Tls};
-use fixture::{TestDir, until};
+use fixture::{KilledAtEnd, TestDir, until};
 use load::client::{self, CallError, Client};
 use load::{LoadOrder, TlsTrust};
 use wire::protocols::http2::testing::frame;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that ends with the test.
 struct Nghttpd {
-    process: Child,
+    _process: KilledAtEnd,
     service: String,
     _folder: TestDir,
 }
@@ -57,7 +57,7 @@ impl Nghttpd {
             .stdout(Stdio::null())
             .spawn()
             .expect("needs nghttpd: scripts/need.sh nghttpd");
-        let server = Self { process, service: format!("{scheme}://{address}"), _folder: folder };
+        let server = Self { _process: KilledAtEnd(process), service: format!("{scheme}://{address}"), _folder: folder };
         until("nghttpd listens", || server.connect().is_ok());
         server
     }
@@ -69,13 +69,6 @@ impl Nghttpd {
 
     fn orders(&self, load: Load) -> LoadOrder {
         LoadOrder { protocol: "http2".into(), tls: insecure(), ..orders(&self.service, load) }
-    }
-}
-
-impl Drop for Nghttpd {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -1,8 +1,9 @@
 //! A real memcached under the engine: values that are kept, added, counted and removed, and errors.
 
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use fixture::KilledAtEnd;
 use load::LoadOrder;
 use load::client::{self, Client};
 use record::events::{HistoryEntry, Outcome};
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that ends with the test.
 struct Memcached {
-    process: Child,
+    _process: KilledAtEnd,
     service: String,
 }
 
@@ -29,7 +30,7 @@ impl Memcached {
             .args(options)
             .spawn()
             .expect("needs memcached: scripts/need.sh memcached");
-        let server = Self { process, service: format!("memcached://{address}") };
+        let server = Self { _process: KilledAtEnd(process), service: format!("memcached://{address}") };
         let begin = Instant::now();
         while client::connect("memcached", &server.service, PATIENCE).is_err() {
             assert!(begin.elapsed() < PATIENCE, "memcached does not listen");
@@ -44,13 +45,6 @@ impl Memcached {
 
     fn orders(&self, agents: u32, steps: Vec<Step>) -> LoadOrder {
         LoadOrder { protocol: "memcached".into(), ..orders(&self.service, load(agents, 0.2, steps)) }
-    }
-}
-
-impl Drop for Memcached {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

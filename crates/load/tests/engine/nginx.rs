@@ -1,10 +1,10 @@
 //! Nginx under the engine, by HTTP/2: cookies, and connections that the server ends.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Load, Step};
-use fixture::{TestDir, until};
+use fixture::{KilledAtEnd, TestDir, until};
 use load::LoadOrder;
 use load::client;
 
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server that ends with the test.
 struct Nginx {
-    process: Child,
+    _process: KilledAtEnd,
     service: String,
     folder: TestDir,
 }
@@ -45,7 +45,7 @@ impl Nginx {
             .stdout(Stdio::null())
             .spawn()
             .expect("needs nginx: scripts/need.sh nginx");
-        let server = Self { process, service: format!("h2c://{address}"), folder };
+        let server = Self { _process: KilledAtEnd(process), service: format!("h2c://{address}"), folder };
         until("nginx answers", || {
             let client = client::connect("http2", &server.service, PATIENCE);
             client.is_ok_and(|mut client| client.call("get", &pairs(&["path=/ready"])).is_ok_and(|answer| answer.ok))
@@ -60,13 +60,6 @@ impl Nginx {
     /// Returns the number of requests that the server has answered.
     fn answered(&self) -> u64 {
         std::fs::read_to_string(self.folder.join("access.log")).unwrap().lines().count() as u64
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

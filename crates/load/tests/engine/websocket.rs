@@ -1,10 +1,11 @@
 //! WebSocket under the engine, against an independent server: Python's `websockets`.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Step};
+use fixture::KilledAtEnd;
 use load::LoadOrder;
 use load::client;
 
@@ -70,7 +71,7 @@ asyncio.run(main())
 
 /// A server that ends with the test.
 struct Websockets {
-    process: Child,
+    _process: KilledAtEnd,
     printed: BufReader<ChildStdout>,
     port: u16,
 }
@@ -87,7 +88,7 @@ impl Websockets {
         let mut printed = BufReader::new(process.stdout.take().unwrap());
         printed.read_line(&mut line).unwrap();
         let port = line.trim().parse().expect("needs websockets: scripts/need.sh websockets");
-        Self { process, printed, port }
+        Self { _process: KilledAtEnd(process), printed, port }
     }
 
     fn url(&self, path: &str) -> String {
@@ -96,13 +97,6 @@ impl Websockets {
 
     fn orders(&self, path: &str, agents: u32, steps: Vec<Step>) -> LoadOrder {
         LoadOrder { protocol: "websocket".into(), ..orders(&self.url(path), load(agents, 0.3, steps)) }
-    }
-}
-
-impl Drop for Websockets {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

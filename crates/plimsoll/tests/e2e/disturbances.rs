@@ -5,10 +5,11 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fixture::KilledAtEnd;
 use serde_json::Value;
 
 use crate::lab_traces;
-use crate::sandbox::{KilledAtEnd, Sandbox, children, json, number, root, until};
+use crate::sandbox::{Sandbox, children, json, number, root, until};
 
 /// Rules that any other load on this machine may trigger.
 const MACHINES: [&str; 8] = [

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use fixture::KilledAtEnd;
 use serde_json::Value;
 
 use crate::hit::echo;
-use crate::sandbox::{KilledAtEnd, Playing, Sandbox, json, number, root, signal, until};
+use crate::sandbox::{Playing, Sandbox, json, number, root, signal, until};
 
 /// Returns a sandbox with the tests' stand-ins for platform programs, and their folder.
 pub fn sandbox() -> (Sandbox, PathBuf) {

@@ -2,7 +2,9 @@
 //! `new` with the methods that a server or its files describe.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+
+use fixture::KilledAtEnd;
 
 use crate::sandbox::{Sandbox, number, root};
 
@@ -30,7 +32,7 @@ asyncio.run(main())
 
 /// A server that ends with the test, and the lines that it prints.
 struct Server {
-    process: Child,
+    _process: KilledAtEnd,
     lines: BufReader<std::process::ChildStdout>,
     port: String,
 }
@@ -41,7 +43,7 @@ impl Server {
         let command = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap());
-        let mut server = Self { process, lines, port: String::new() };
+        let mut server = Self { _process: KilledAtEnd(process), lines, port: String::new() };
         server.port = server.line();
         assert!(!server.port.is_empty(), "needs Python's servers: scripts/need.sh python-grpc websockets");
         server
@@ -51,13 +53,6 @@ impl Server {
         let mut line = String::new();
         self.lines.read_line(&mut line).unwrap();
         line.trim().to_owned()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -353,16 +353,6 @@ pub fn signal(name: &str, pid: u32) {
     assert!(sent.success());
 }
 
-/// A process of a test, killed when dropped.
-pub struct KilledAtEnd(pub Child);
-
-impl Drop for KilledAtEnd {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 impl Drop for Playing {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fixture::KilledAtEnd;
+
 use crate::lab_traces;
-use crate::sandbox::{KilledAtEnd, Sandbox, until};
+use crate::sandbox::{Sandbox, until};
 
 const TREE: &str = "/sys/fs/cgroup";
 const PERIOD_US: u32 = 100_000;

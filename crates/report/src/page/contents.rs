@@ -128,11 +128,7 @@ fn held(claims: &[Claim]) -> String {
 /// Returns a path for a link, with all but plain characters percent-encoded (RFC 3986, section
 /// 2.1).
 fn as_href(way: &str) -> String {
-    let encoded = way.bytes().map(|byte| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    });
-    encoded.collect()
+    text::percent_encoded(way, |byte| text::is_unreserved(byte) || byte == b'/')
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl ExampleWriter<'_> {
             Some(special) => special,
         };
         Some(match special {
-            // Its type is not known.
+            // A message of unknown type.
             WellKnown::Any => return None,
             WellKnown::Timestamp => quoted("1970-01-01T00:00:00Z"),
             WellKnown::Duration => quoted("0s"),

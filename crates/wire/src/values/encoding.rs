@@ -55,7 +55,7 @@ impl Encoding {
     pub fn apply(self, out: &mut Vec<u8>, start: usize) {
         match self {
             Self::Base64 => template::base64_in_place(out, start),
-            Self::Url => replace(out, start, |byte| !is_unreserved(byte), push_percent),
+            Self::Url => encode_percent(out, start, |byte| !is_unreserved(byte)),
             Self::Form => replace(
                 out,
                 start,
@@ -93,6 +93,11 @@ fn replace(out: &mut Vec<u8>, start: usize, is_special: impl Fn(u8) -> bool, pus
     let length = out.len() - end;
     out.copy_within(end.., from);
     out.truncate(from + length);
+}
+
+/// Percent-encodes the bytes of `out` from `start` that `is_special`.
+pub fn encode_percent(out: &mut Vec<u8>, start: usize, is_special: impl Fn(u8) -> bool) {
+    replace(out, start, is_special, push_percent);
 }
 
 fn push_percent(byte: u8, encoded: &mut Vec<u8>) {

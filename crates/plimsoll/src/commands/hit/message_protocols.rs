@@ -121,13 +121,5 @@ pub fn socket_url(place: &HitTarget, headers: &[(String, String)], is_literal: b
 
 /// Encodes the bytes that end a header, or that are no part of a URL.
 fn encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => out.push(char::from(byte)),
-            _ if b"-._~:/,;@(){}".contains(&byte) => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    text::percent_encoded(text, |byte| text::is_unreserved(byte) || b":/,;@(){}".contains(&byte))
 }

@@ -6,6 +6,7 @@ use super::request::Request;
 use crate::protocols::Call;
 use crate::redirection::{Redirection, Unfollowed};
 use crate::values::OperationValues;
+use crate::values::encoding::encode_percent;
 
 /// Longest target of a request that follows a redirect, bytes.
 const TARGET_LIMIT: usize = 8 * 1024;
@@ -217,7 +218,8 @@ impl<'a> Reference<'a> {
             out.push(b'/');
         }
         out.extend_from_slice(query);
-        encode_invalid(out, begin);
+        // The target of a request cannot hold other bytes.
+        encode_percent(out, begin, |byte| !byte.is_ascii_graphic());
     }
 }
 
@@ -242,22 +244,6 @@ fn without_dots(path: &[u8], out: &mut Vec<u8>) {
                 out.push(b'/');
                 out.extend_from_slice(segment);
             }
-        }
-    }
-}
-
-/// Percent-encodes the bytes from `begin` on that the target of a request cannot hold.
-fn encode_invalid(out: &mut Vec<u8>, begin: usize) {
-    let is_valid = |byte: &u8| byte.is_ascii_graphic();
-    if out[begin..].iter().all(is_valid) {
-        return;
-    }
-    let text = out.split_off(begin);
-    for byte in text {
-        if is_valid(&byte) {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
         }
     }
 }
