@@ -593,7 +593,7 @@ mod tests {
 
     #[test]
     fn keys_of_a_silent_service_stay_unread() {
-        let silent = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let silent = fixture::refusing_address().to_string();
         // The silent service is asked once, and given up without an answer.
         let services = [silent, holding(&["copied"])];
         let scratch = TestTrial::with(&[wrote(Some(1), "copied", 1.0, true), wrote(Some(1), "own", 1.0, true)]);

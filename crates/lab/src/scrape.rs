@@ -260,8 +260,7 @@ mod tests {
         }
         let long = format!("HTTP/1.1 200 OK\r\n\r\nup 1\n{}", "#\n".repeat(ANSWER_BYTES / 2));
         assert_eq!(asked(&long, false), []);
-        let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        for url in [format!("http://{nobody}/"), "nonsense".to_owned()] {
+        for url in [format!("http://{}/", fixture::refusing_address()), "nonsense".to_owned()] {
             let metrics = Metrics { url, ..Metrics::default() };
             assert_eq!(Endpoint { metrics, ..Endpoint::default() }.ask(0.0), []);
         }

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufReader, PipeReader, PipeWriter, pipe};
-use std::net::TcpListener;
 use std::sync::mpsc::sync_channel;
 
 use load::TlsTrust;
@@ -235,7 +234,7 @@ fn single_calls_work_before_during_and_after_a_load() {
     // Single operations do not count for the load.
     assert_eq!((summary.ok, ok(&intervals.iter().collect::<Vec<_>>())), (90, 90));
     assert!(send(&caller, &service, PATIENCE).is_ok_and(|answer| answer.ok));
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let nobody = fixture::refusing_address().to_string();
     assert!(matches!(send(&caller, &nobody, PATIENCE), Err(CallError::Connect { .. })));
     session.dismiss();
     assert_eq!(send(&caller, &service, PATIENCE), Err(CallError::Lost("the generator g1 is gone".to_owned())));

@@ -5,13 +5,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Load};
-use fixture::{KilledAtEnd, TestDir, until};
+use fixture::{KilledAtEnd, TestDir, free_address, until};
 use load::client;
 use load::{LoadOrder, TlsTrust};
 use record::events::Outcome;
 
 use crate::secret::Authority;
-use crate::server::nobody;
 use crate::setting::{load, orders, pairs, play, step};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -40,7 +39,7 @@ impl Member {
     }
 
     fn start_in(folder: TestDir, scheme: &str, protocol: &str, trust: &TlsTrust, options: &[&str]) -> Self {
-        let [client, peer] = [nobody(), nobody()];
+        let [client, peer] = [free_address(), free_address()];
         let url = format!("{scheme}://{client}");
         let peer = format!("http://{peer}");
         let process = Command::new("etcd")

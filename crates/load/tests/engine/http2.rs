@@ -9,13 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Failover, Load, Step, StreamEnd, Tls};
-use fixture::{KilledAtEnd, TestDir, until};
+use fixture::{KilledAtEnd, TestDir, free_address, until};
 use load::client::{self, CallError, Client};
 use load::{LoadOrder, TlsTrust};
 use wire::protocols::http2::testing::frame;
 
 use crate::secret::Authority;
-use crate::server::nobody;
 use crate::setting::{LoadRun, load, orders, pairs, play, step};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,14 +44,13 @@ impl Nghttpd {
         folder.write("large", vec![b'x'; 3_000_000]);
         folder.write("feed.sse", "data: an event of a feed\n\n".repeat(10_000));
         let types = folder.write("types", "text/event-stream sse\n");
-        let address = nobody();
-        let (_, port) = address.rsplit_once(':').unwrap();
+        let address = free_address();
         let process = Command::new("nghttpd")
             .args(["--address=127.0.0.1", "--htdocs"])
             .arg(&*folder)
             .arg(format!("--mime-types-file={}", types.display()))
             .args(options)
-            .arg(port)
+            .arg(address.port().to_string())
             .args(identity)
             .stdout(Stdio::null())
             .spawn()

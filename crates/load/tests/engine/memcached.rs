@@ -3,14 +3,13 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fixture::KilledAtEnd;
+use fixture::{KilledAtEnd, free_address};
 use load::LoadOrder;
 use load::client::{self, Client};
 use record::events::{HistoryEntry, Outcome};
 
 use experiment::plan::Step;
 
-use crate::server::nobody;
 use crate::setting::{load, orders, pairs, play, step};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,10 +22,9 @@ struct Memcached {
 
 impl Memcached {
     fn start(options: &[&str]) -> Self {
-        let address = nobody();
-        let (_, port) = address.rsplit_once(':').unwrap();
+        let address = free_address();
         let process = Command::new("memcached")
-            .args(["-l", "127.0.0.1", "-p", port, "-U", "0", "-u", "nobody"])
+            .args(["-l", "127.0.0.1", "-p", &address.port().to_string(), "-U", "0", "-u", "nobody"])
             .args(options)
             .spawn()
             .expect("needs memcached: scripts/need.sh memcached");

@@ -4,11 +4,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Load, Step};
-use fixture::{KilledAtEnd, TestDir, until};
+use fixture::{KilledAtEnd, TestDir, free_address, until};
 use load::LoadOrder;
 use load::client;
 
-use crate::server::nobody;
 use crate::setting::{load, orders, pairs, play, step};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,7 +22,7 @@ struct Nginx {
 impl Nginx {
     /// Starts a server with these directives.
     fn start(directives: &str) -> Self {
-        let (folder, address) = (TestDir::new(), nobody());
+        let (folder, address) = (TestDir::new(), free_address());
         let place = folder.display();
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|name| format!("{name}_temp_path {place}/{name};\n"))

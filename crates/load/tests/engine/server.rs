@@ -151,7 +151,7 @@ impl Drop for Server {
 
 /// Returns an address without a listener.
 pub fn nobody() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    fixture::refusing_address().to_string()
 }
 
 /// Splits off a text with a length of two bytes. Returns the text and the rest.

@@ -175,7 +175,7 @@ fn failover_pauses_if_all_services_refuse_connects() {
     let mut orders = to(&[nobody(), nobody()], 2, vec![step("ping", &[])]);
     (orders.load.time_s, orders.load.reconnects.failover) = (0.35, Failover::Next);
     let run = play(orders);
-    assert!((4..=2 * 2 * 4).contains(&run.summary.failed), "{:?}", run.summary);
+    assert!((4..=2 * 2 * 4).contains(&run.summary.failed), "{:?} {:?}", run.summary, run.results());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use fixture::KilledAtEnd;
+use fixture::{KilledAtEnd, free_address};
 use serde_json::Value;
 
 use crate::lab_traces;
@@ -164,7 +164,7 @@ fn a_killed_target_makes_the_result_suspect() {
 #[test]
 fn a_restarted_worker_makes_the_result_suspect() {
     let sandbox = Sandbox::new();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     let server = format!("{} echo --listen 127.0.0.1:{port} --delay 0.001", env!("CARGO_BIN_EXE_plimsoll"));
     let target = format!("start = \"while :; do {server}; done\"\nurl = \"http://127.0.0.1:{port}/\"");
     let text = experiment(4, "").replace("use = \"echo\"\nwith = { delay = \"1ms\" }", &target);

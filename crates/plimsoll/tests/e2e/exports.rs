@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
+use fixture::free_address;
 use linearizability::{Edn, Linearizability, Settings, check, read_jepsen};
 
 use crate::hit::echo;
@@ -151,7 +152,7 @@ fn openmetrics_are_well_formed_and_count_operations() {
 #[test]
 fn prometheus_can_scrape_a_live_run() {
     let sandbox = Sandbox::new();
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = free_address();
     let ask = |path: &str| -> Option<String> {
         let mut stream = TcpStream::connect(address).ok()?;
         stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes()).ok()?;

@@ -2,13 +2,15 @@
 //! it leaves nothing behind.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
+
+use fixture::{free_address, refusing_address};
 
 use crate::sandbox::{Playing, Sandbox, number, until};
 
 /// Starts an echo server, and returns it with its URL. It ends when dropped.
 pub fn echo(sandbox: &Sandbox, more: &[&str]) -> (Playing, String) {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let address = free_address().to_string();
     let server = sandbox.start(&[&["echo", "--listen", &address][..], more].concat());
     until("the echo server listens", || TcpStream::connect(&address).is_ok());
     (server, format!("http://{address}/"))
@@ -251,8 +253,7 @@ fn the_next_hit_cleans_up_after_a_killed_hit() {
 #[test]
 fn a_refused_connection_is_reported() {
     let sandbox = Sandbox::new();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{free}/");
+    let url = format!("http://{}/", refusing_address());
     let page = sandbox.path().join("page.html");
     sandbox.play(&["hit", &url, "--report", page.to_str().unwrap()]).exits(4).says(&["nothing answers", "refused"]);
     assert!(!page.exists());

@@ -1,6 +1,7 @@
 //! A real Redis server, used through `redis` and as a server of lines: kept and refused keys, and
 //! keys that are lost when it is killed.
 
+use fixture::free_address;
 use serde_json::Value;
 
 use crate::sandbox::{Sandbox, number};
@@ -137,9 +138,7 @@ fn the_example_printed_by_new_runs() {
 #[test]
 fn redis_can_be_used_as_a_line_server() {
     let sandbox = Sandbox::new();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    let port = free_address().port();
     let text = format!(
         "title = \"t\"\nasks = \"a\"\n[target]\nstart = \"redis-server --port {port} --save '' --dir {folder}\"\n\
          url = \"tcp://127.0.0.1:{port}\"\n[load]\nagents = 4\ntime = \"2s\"\n\

@@ -3,11 +3,12 @@
 //! attributed, because this machine may do other work.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use fixture::free_address;
 use serde_json::Value;
 
 use crate::sandbox::{Sandbox, children, number, until};
@@ -83,10 +84,6 @@ impl Drop for Server {
         let _ = Command::new("sh").args(["-c", "kill -s TERM $0", &self.pid().to_string()]).status();
         let _ = self.0.wait();
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn url(port: u16) -> String {
@@ -176,7 +173,7 @@ fn nginx_with(sandbox: &Sandbox, port: u16, answer: &str) -> Server {
 #[test]
 fn a_running_nginx_is_the_target_with_its_workers() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let server = nginx(&sandbox, port);
     let mut all = vec![server.pid()];
     until("it has its workers", || children(server.pid()).len() == 2);
@@ -192,7 +189,7 @@ fn python(sandbox: &Sandbox, port: u16) -> Server {
 #[test]
 fn the_back_end_of_a_proxy_belongs_to_the_target() {
     let sandbox = Sandbox::new();
-    let (port, behind) = (free_port(), free_port());
+    let (port, behind) = (free_address().port(), free_address().port());
     let back_end = python(&sandbox, behind);
     let server = nginx_with(&sandbox, port, &format!("proxy_pass http://127.0.0.1:{behind};"));
     is_target(&sandbox, &hit(&sandbox, port), &[server.pid(), back_end.pid()]);
@@ -201,9 +198,9 @@ fn the_back_end_of_a_proxy_belongs_to_the_target() {
 #[test]
 fn clients_are_spread_over_all_urls_of_a_target() {
     let sandbox = Sandbox::new();
-    let ports = [free_port(), free_port()];
+    let ports = [free_address().port(), free_address().port()];
     let servers = ports.map(|port| python(&sandbox, port));
-    let also = free_port();
+    let also = free_address().port();
     let queue = python(&sandbox, also);
     let text = format!(
         "title = \"t\"\nasks = \"a\"\n[target]\nurls = [\"{}\", \"{}\"]\nalso = {{ ports = [{also}] }}\n[load]\nagents = 4\n\
@@ -226,7 +223,7 @@ fn clients_are_spread_over_all_urls_of_a_target() {
 #[test]
 fn client_programs_busier_than_the_target_are_reported() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let _server = python(&sandbox, port);
     let program = sandbox.program("a-client", "#!/bin/sh\ni=0; while [ $i -lt 100000 ]; do i=$((i+1)); done\n");
     let text = format!(
@@ -243,7 +240,7 @@ fn client_programs_busier_than_the_target_are_reported() {
 #[test]
 fn a_server_on_all_addresses_is_the_target() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let server = Server::listening(&sandbox, &["python3", "-m", "http.server", &port.to_string()], port);
     is_target(&sandbox, &hit(&sandbox, port), &[server.pid()]);
 }
@@ -251,7 +248,7 @@ fn a_server_on_all_addresses_is_the_target() {
 #[test]
 fn forked_processes_of_a_server_belong_to_the_target() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let script = sandbox.file("forking.py", FORKING);
     let server = Server::listening(&sandbox, &["python3", &script, &port.to_string()], port);
     let results = hit(&sandbox, port);
@@ -297,7 +294,7 @@ fn processes_in_the_servers_control_group_are_the_target() {
         return;
     }
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let pipe = sandbox.path().join("work");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let pipe = pipe.to_str().unwrap();
@@ -316,7 +313,7 @@ fn processes_in_the_servers_control_group_are_the_target() {
 #[test]
 fn busy_processes_beside_the_target_are_reported_by_name() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let server = nginx(&sandbox, port);
     let hogs: Vec<Server> = (0..std::thread::available_parallelism().unwrap().get())
         .map(|_| Server::start(&sandbox, &["sh", "-c", "while :; do :; done"]))
@@ -339,7 +336,7 @@ fn busy_processes_beside_the_target_are_reported_by_name() {
 #[test]
 fn a_server_left_behind_by_its_command_is_the_target() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let file = sandbox.file(
         "left-behind.toml",
         format!(
@@ -402,7 +399,7 @@ http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Answer).serve_f
 #[test]
 fn location_follows_redirects_before_the_load() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let _server = Server::listening(&sandbox, &["python3", "-c", REDIRECTING, &port.to_string()], port);
     let hit = |path: &str, more: &[&str]| {
         let url = format!("http://127.0.0.1:{port}{path}");
@@ -435,7 +432,7 @@ http.server.ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), Answer).serve_f
 #[test]
 fn a_forward_proxy_gets_absolute_urls() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let _server = Server::listening(&sandbox, &["python3", "-c", PROXY, &port.to_string()], port);
     let proxy = format!("http://127.0.0.1:{port}");
     let hit = |url: &str, more: &[&str]| {

@@ -1,12 +1,12 @@
 //! A generator that is kept from doing its work: the result is void, and names the cause.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use fixture::KilledAtEnd;
+use fixture::{KilledAtEnd, free_address};
 
 use crate::lab_traces;
 use crate::sandbox::{Sandbox, until};
@@ -56,7 +56,7 @@ impl Drop for Group {
 
 /// Starts the built-in server outside of the group.
 fn echo() -> (KilledAtEnd, u16) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     let mut line = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
     line.args(["echo", "--listen", &format!("127.0.0.1:{port}")]).stdin(Stdio::null());
     let server = KilledAtEnd(line.spawn().unwrap());

@@ -4,6 +4,8 @@
 use std::fs;
 use std::net::TcpListener;
 
+use fixture::free_address;
+
 use crate::sandbox::Sandbox;
 
 /// Returns an experiment whose target is started by `command` and expected at `port`.
@@ -14,11 +16,6 @@ fn experiment(command: &str, port: u16, more: &str) -> String {
     )
 }
 
-/// Returns a port that was free a moment ago.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 fn echo(port: u16) -> String {
     format!("{} echo --listen 127.0.0.1:{port}", env!("CARGO_BIN_EXE_plimsoll"))
 }
@@ -26,7 +23,7 @@ fn echo(port: u16) -> String {
 #[test]
 fn a_command_can_start_the_target() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let file = sandbox.file("started.toml", experiment(&echo(port), port, ""));
     let results = sandbox.run(&[&file]).exits(0).json();
     assert!(results["trials"][0]["outcomes"]["ok"].as_u64().unwrap() > 0);
@@ -36,7 +33,7 @@ fn a_command_can_start_the_target() {
 #[test]
 fn a_target_that_dies_at_start_exits_4_with_its_log() {
     let sandbox = Sandbox::new();
-    let file = sandbox.file("dies.toml", experiment("echo my config is broken >&2; exit 3", free_port(), ""));
+    let file = sandbox.file("dies.toml", experiment("echo my config is broken >&2; exit 3", free_address().port(), ""));
     sandbox.run(&[&file]).exits(4).says(&["my config is broken", "3"]);
     assert_eq!(sandbox.leftovers(), [""; 0]);
 }
@@ -44,7 +41,7 @@ fn a_target_that_dies_at_start_exits_4_with_its_log() {
 #[test]
 fn a_target_that_never_gets_ready_exits_4() {
     let sandbox = Sandbox::new();
-    let file = sandbox.file("never.toml", experiment("sleep 600", free_port(), "within = \"500ms\""));
+    let file = sandbox.file("never.toml", experiment("sleep 600", free_address().port(), "within = \"500ms\""));
     sandbox.run(&[&file]).exits(4);
     assert_eq!(sandbox.leftovers(), [""; 0]);
 }
@@ -67,7 +64,7 @@ fn with_search(text: &str) -> String {
 #[test]
 fn a_search_retries_a_failed_start() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let text = experiment(&failing_at(&sandbox, "1|3|4", port), port, "");
     let file = sandbox.file("search.toml", with_search(&text));
     let played = sandbox.run(&[&file, "--plain"]).exits(0);
@@ -81,7 +78,7 @@ fn a_search_retries_a_failed_start() {
 #[test]
 fn a_search_reports_partial_results_if_retries_fail() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let file = sandbox.file("search.toml", with_search(&experiment(&failing_at(&sandbox, "2|3|4", port), port, "")));
     let played = sandbox.run(&[&file, "--plain"]).exits(4);
     let results = played.json();
@@ -92,7 +89,7 @@ fn a_search_reports_partial_results_if_retries_fail() {
 #[test]
 fn a_start_is_retried_only_after_a_first_success() {
     let sandbox = Sandbox::new();
-    let port = free_port();
+    let port = free_address().port();
     let text = |starts: &str| format!("repeat = 2\n{}", experiment(&failing_at(&sandbox, starts, port), port, ""));
     let file = sandbox.file("first.toml", text("1"));
     assert!(!sandbox.run(&[&file, "--plain"]).exits(4).stderr.contains("started again"));

@@ -2,9 +2,9 @@
 //! one shell.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::PathBuf;
 
+use fixture::free_address;
 use serde_json::Value;
 
 use crate::sandbox::{Sandbox, json, number, root};
@@ -74,7 +74,7 @@ fn results(sandbox: &Sandbox, runs: &str, end: &str) -> Value {
 
 #[test]
 fn all_commands_of_the_tutorial_work() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_address().port();
     let page = fs::read_to_string(root().join("docs/tutorial.md")).unwrap();
     let mut sandbox = Sandbox::new();
     sandbox.file("tutorial.sh", script(&page.replace("8080", &port.to_string()).replace("\"10s\"", "\"4s\"")));
