@@ -17,6 +17,7 @@ use crate::session::{Encoded, OpenRequests, Opening, SessionEvent, SessionProtoc
 use crate::values::OperationValues;
 use crate::values::allowed::NotSendable;
 use crate::values::encoding::ValuePlace;
+use frames::code;
 use hpack::{BadBlock, HeaderBlock};
 use session::Http2Session;
 use streams::{StreamSlot, Upload};
@@ -382,6 +383,10 @@ impl<P: StreamProtocol> SessionProtocol for OverHttp2<P> {
     fn cancel(session: &mut Self::Session, memory: &mut Self::Memory, id: u32, out: &mut Vec<u8>) -> bool {
         session.cancel(memory, id, out);
         true
+    }
+
+    fn leave(_session: &mut Self::Session, out: &mut Vec<u8>) {
+        frames::write_goaway(code::NO_ERROR, out);
     }
 
     fn field<'a>(

@@ -4,8 +4,6 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use experiment::plan::{Connections, Failover, Load, Step, StreamEnd, Tls};
@@ -170,26 +168,22 @@ fn an_answer_before_the_end_of_the_body_is_taken() {
 fn a_timeout_resets_the_stream_and_keeps_the_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let service = format!("http://{}", listener.local_addr().unwrap());
-    let resets = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&resets);
-    std::thread::Builder::new()
-        .spawn(move || {
-            let mut stream = listener.accept().unwrap().0;
-            stream.write_all(&frame(4, 0, 0, b"")).unwrap();
-            let mut bytes = Vec::new();
-            let mut buffer = [0; 4096];
-            while let Ok(count @ 1..) = stream.read(&mut buffer) {
-                bytes.extend_from_slice(&buffer[..count]);
-                counted.store(bytes.windows(5).filter(|window| window == b"\0\0\x04\x03\0").count(), Ordering::SeqCst);
-            }
-        })
-        .unwrap();
+    let server = std::thread::Builder::new().spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        stream.write_all(&frame(4, 0, 0, b"")).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
     let mut load = shared(4, vec![step("get", &["path=/"])]);
     load.timeout_s = 0.05;
     let run = play(LoadOrder { protocol: "http2".into(), ..orders(&service, load) });
     assert!(run.results().into_iter().eq(["timeout"]), "{:?}", run.results());
     assert_eq!(connects(&run), 1);
-    until("all streams are reset", || resets.load(Ordering::SeqCst) as u64 == run.summary.timeout);
+    let sent = server.unwrap().join().unwrap();
+    let resets = sent.windows(5).filter(|window| window == b"\0\0\x04\x03\0").count();
+    assert_eq!(resets as u64, run.summary.timeout);
+    assert!(sent.ends_with(&frame(7, 0, 0, &[0; 8])), "the connection ends with GOAWAY");
 }
 
 /// Starts a server that sends its settings and nothing more.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
 use fixture::free_address;
@@ -189,7 +189,7 @@ fn prometheus_can_scrape_a_live_run() {
 #[test]
 fn a_page_follows_a_run_and_becomes_its_report() {
     let sandbox = Sandbox::new();
-    let mut playing = sandbox.start_run(&["experiments/01-first-run.toml", "--set", "load.time=6s", "--watch"]);
+    let mut playing = sandbox.start_run(&["experiments/01-first-run.toml", "--set", "load.time=10m", "--watch"]);
     let url = playing.wait_for_line("watch: http://");
     let (host, path) = url.split_once('/').unwrap();
     let ask = |path: &str, more: &str| {
@@ -200,11 +200,19 @@ fn a_page_follows_a_run_and_becomes_its_report() {
     let mut page = String::new();
     ask(&format!("/{path}"), "").read_to_string(&mut page).unwrap();
     assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("<h1>First run</h1>"), "{page}");
-    // One reader that stops, and one that reads to the end of the run.
-    let stopped = ask(&format!("/{path}events"), "");
+    // One reader that stops when the charts are drawn, which takes long on a busy machine, and one
+    // that reads to the end of the run.
+    let mut whole = ask(&format!("/{path}events"), "Accept-Encoding: gzip\r\n");
+    let mut stopped = BufReader::new(ask(&format!("/{path}events"), ""));
+    let mut line = String::new();
+    while !line.contains("t001-outcomes-1") {
+        line.clear();
+        assert!(stopped.read_line(&mut line).unwrap() > 0, "no charts");
+    }
+    playing.signal("INT");
     let mut bytes = Vec::new();
-    ask(&format!("/{path}events"), "Accept-Encoding: gzip\r\n").read_to_end(&mut bytes).unwrap();
-    playing.wait().exits(0);
+    whole.read_to_end(&mut bytes).unwrap();
+    playing.wait().exits(130);
     drop(stopped);
     let body = bytes.windows(4).position(|end| end == b"\r\n\r\n").unwrap() + 4;
     let mut events = String::new();
