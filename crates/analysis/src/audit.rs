@@ -28,7 +28,7 @@
 //! some members hold an allowed value, the key has diverged, which is counted separately.
 
 mod pooled;
-mod proofs;
+pub(crate) mod proofs;
 mod sessions;
 pub(crate) mod single_copy;
 

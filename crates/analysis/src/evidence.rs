@@ -297,7 +297,7 @@ impl Evidence {
     /// Returns the early end of the load at a violation, if there was one.
     pub fn stopped(&self) -> Option<LoadStop> {
         self.events.iter().find_map(|event| match &event.what {
-            What::LoadStopped { key, after_fault } => {
+            What::LoadStopped { key, after_fault, .. } => {
                 Some(LoadStop { at_s: event.at_s, key: key.clone(), after_fault: after_fault.clone() })
             }
             _ => None,

@@ -53,7 +53,7 @@ pub use compare::compare;
 pub use comparisons::{CompareOptions, InterimLook, level_of_look};
 pub use history::{USUAL, history};
 pub use latency_series::{LatencySecond, LatencySeries};
-pub use live_consistency::LiveConsistency;
+pub use live_consistency::{LiveConsistency, LiveViolation};
 pub use metrics::{metric, metric_paths};
 pub use run::{AnalyzedRun, analyze, analyze_to_draw};
 pub use safe_load::{finished, judged_words};

@@ -1,6 +1,7 @@
 //! Core of the conductor: takes inputs (events) and returns actions. Pure, so that tests need no
 //! process to interrupt it after any action.
 
+use analysis::LiveViolation;
 use experiment::catalog::Heals;
 use experiment::plan;
 use record::events::{Ending, Phase, What};
@@ -44,8 +45,8 @@ pub enum Input {
     StepAudited(Vec<AuditAnswer>),
     /// The target was started anew.
     Rebuilt,
-    /// The check beside the load found that this key is not linearizable.
-    Violated(String),
+    /// The check beside the load found that a key is not linearizable.
+    Violated(LiveViolation),
     /// All agents have stopped.
     LoadEnded,
     /// Audited keys were read back, with the result.
@@ -314,7 +315,7 @@ impl Conductor {
             Input::ConditionAsked(answer) => self.steps.asked(answer, now_s),
             Input::StepAudited(answers) => self.steps.audited(&answers, now_s),
             Input::Rebuilt => self.steps.rebuilt(now_s),
-            Input::Violated(key) => self.stop_load(key),
+            Input::Violated(violation) => self.stop_load(violation),
             Input::LoadEnded => {
                 self.load_ended = true;
                 Vec::new()
@@ -434,12 +435,14 @@ impl Conductor {
     }
 
     /// Ends the load early. The data is read back as after a whole load.
-    fn stop_load(&mut self, key: String) -> Vec<Action> {
+    fn stop_load(&mut self, violation: LiveViolation) -> Vec<Action> {
         if self.phase != Phase::Load || !self.loads || self.load_ended {
             return Vec::new();
         }
         self.leaders = LeaderQuestions::default();
-        let mut effects = vec![Action::Note(What::LoadStopped { key, after_fault: self.last_fault.clone() })];
+        let LiveViolation { key, explanation } = violation;
+        let after_fault = self.last_fault.clone();
+        let mut effects = vec![Action::Note(What::LoadStopped { key, explanation, after_fault })];
         effects.extend(self.interrupt_phase());
         effects
     }

@@ -64,7 +64,7 @@ impl LiveCheck {
         let (ended, reports) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let left = Arc::clone(&waiting);
-        let body = move || check(LiveConsistency::new(seed), &before, &reports, &left, &heard);
+        let body = move || check(LiveConsistency::new(seed), before, &reports, &left, &heard);
         let thread = std::thread::Builder::new().name("check-history".to_owned()).spawn(body).map_err(Error::Record)?;
         Ok(Self { ended: Some(ended), waiting, most_waiting: 0, operations: 0, gave_up: None, thread })
     }
@@ -103,24 +103,25 @@ impl LiveCheck {
 /// gave up before.
 fn check(
     mut consistency: LiveConsistency,
-    before: &[HistoryEntry],
+    before: Vec<HistoryEntry>,
     reports: &Receiver<EndedOperations>,
     waiting: &AtomicUsize,
     heard: &Sender<RecordingEvent>,
 ) -> Option<String> {
-    before.iter().for_each(|line| consistency.take(line, f64::NEG_INFINITY));
+    before.into_iter().for_each(|line| consistency.take(line, f64::NEG_INFINITY));
     let mut open_since_s: Vec<f64> = Vec::new();
     for report in reports {
         let threads = report.threads.max(report.thread + 1) as usize;
         open_since_s.resize(threads.max(open_since_s.len()), f64::NEG_INFINITY);
         let own = &mut open_since_s[report.thread as usize];
-        report.lines.iter().for_each(|line| consistency.take(line, *own));
+        let count = report.lines.len();
+        report.lines.into_iter().for_each(|line| consistency.take(line, *own));
         *own = own.max(report.open_since_s);
-        waiting.fetch_sub(report.lines.len(), Ordering::Relaxed);
+        waiting.fetch_sub(count, Ordering::Relaxed);
         consistency.check(open_since_s.iter().copied().fold(f64::INFINITY, f64::min));
-        if let Some(key) = consistency.violated_key() {
+        if let Some(violation) = consistency.violation() {
             // The receiver may be gone; the check after the load finds the violation, too.
-            let _ = heard.send(RecordingEvent::Violation(key));
+            let _ = heard.send(RecordingEvent::Violation(violation));
             return None;
         }
         if consistency.size() > MOST_IN_CHECK {
@@ -154,7 +155,7 @@ mod tests {
         reports.into_iter().for_each(|report| check.take(report));
         let report = check.end();
         let violated = heard.try_iter().find_map(|event| match event {
-            RecordingEvent::Violation(key) => Some(key),
+            RecordingEvent::Violation(violation) => Some(violation.key),
             _ => None,
         });
         (violated, report)

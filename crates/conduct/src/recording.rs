@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use analysis::LiveViolation;
 use experiment::secrets::Secrets;
 use hdrhistogram::Histogram;
 use lab::sampling::SampleSenders;
@@ -48,7 +49,7 @@ pub enum RecordingEvent {
     /// The first failure of its kind in a thread.
     Example(FailureExample),
     /// The first key that was found not to be linearizable.
-    Violation(String),
+    Violation(LiveViolation),
     /// Result of the check beside the load.
     Checked(LiveCheckReport),
 }

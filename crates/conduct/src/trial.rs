@@ -248,8 +248,8 @@ impl TrialShell<'_> {
             if let Some(input) = self.steps.poll() {
                 return input;
             }
-            if let Some(key) = self.records.take_violated_key() {
-                return Input::Violated(key);
+            if let Some(violation) = self.records.take_violation() {
+                return Input::Violated(violation);
             }
             let due_in_s = conductor.next_s().map_or(f64::INFINITY, |next_s| next_s - self.records.now_s());
             if due_in_s <= 0.0 {

@@ -325,6 +325,14 @@ pub fn phase_words(phase: Phase) -> &'static str {
     }
 }
 
+/// Returns the reason why a load was stopped; `None` for another event.
+pub fn stop_words(what: &What) -> Option<String> {
+    let What::LoadStopped { key, explanation, after_fault } = what else { return None };
+    let fault = after_fault.as_ref().map(|fault| format!(", after fault {fault}")).unwrap_or_default();
+    let explanation = if explanation.is_empty() { String::new() } else { format!(": {explanation}") };
+    Some(format!("stopped at the first violation: key {key} is not linearizable{fault}{explanation}"))
+}
+
 fn happening(what: &What) -> Option<String> {
     match what {
         What::Phase { phase: Phase::Draining } => None,
@@ -348,10 +356,7 @@ fn happening(what: &What) -> Option<String> {
             let last = last.map(|line| format!("; it wrote last: {}", line.trim())).unwrap_or_default();
             Some(format!("{process} ended by itself: {how}{last}"))
         }
-        What::LoadStopped { key, after_fault } => {
-            let fault = after_fault.as_ref().map(|fault| format!(", after fault {fault}")).unwrap_or_default();
-            Some(format!("stopped at the first violation: key {key} is not linearizable{fault}"))
-        }
+        What::LoadStopped { .. } => stop_words(what),
         What::CheckedBeside { gave_up: Some(why), .. } => {
             Some(format!("the check beside the load gave up: {why}; the check after the load is complete"))
         }

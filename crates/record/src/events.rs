@@ -230,6 +230,9 @@ pub enum What {
     LoadStopped {
         /// The key, as `space/key`.
         key: String,
+        /// Reason why its operations fit no order. Empty in a record of an older version.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        explanation: String,
         /// Name of the last fault that had begun, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after_fault: Option<String>,

@@ -39,7 +39,7 @@ pub(super) fn proof(
     let number = |place: usize| places.iter().position(|known| *known == place).map_or(0, |number| number + 1);
     let value = |value: u64| {
         let text = usize::try_from(value).ok().and_then(|value| history.values.get(value));
-        text.map_or_else(|| "another value".to_owned(), |text| format!("\"{}\"", shortened(text)))
+        text.map_or_else(|| "another value".to_owned(), |text| quoted(text))
     };
     ConsistencyProof {
         guarantee: guarantee.to_owned(),
@@ -59,6 +59,22 @@ fn operation(line: &HistoryEntry) -> ProvingOperation {
     }
 }
 
+/// Returns a name of an operation: `agent 3's read at 1.500 s`.
+pub(crate) fn name(line: &HistoryEntry) -> String {
+    let who = line.agent.map_or_else(|| "the preparation".to_owned(), |agent| format!("agent {agent}"));
+    let what = match line.effect.as_str() {
+        "cas" => "compare-and-set",
+        "remove" => "removal",
+        other => other,
+    };
+    format!("{who}'s {what} at {:.3} s", start_s(line))
+}
+
+/// Returns a value in quotes, shortened.
+pub(crate) fn quoted(value: &str) -> String {
+    format!("\"{}\"", shortened(value))
+}
+
 /// Says who did what, and when.
 fn in_words(line: &HistoryEntry) -> String {
     let who = line.agent.map_or_else(|| "the preparation".to_owned(), |agent| format!("agent {agent}"));
@@ -71,7 +87,7 @@ fn in_words(line: &HistoryEntry) -> String {
 
 /// Says what an operation did and saw.
 fn did(line: &HistoryEntry) -> String {
-    let quoted = |value: &Option<String>| value.as_deref().map(|value| format!("\"{}\"", shortened(value)));
+    let quoted = |value: &Option<String>| value.as_deref().map(quoted);
     match (line.effect.as_str(), quoted(&line.value)) {
         ("read", Some(value)) => format!("read {value}"),
         ("read", None) => "found nothing".to_owned(),

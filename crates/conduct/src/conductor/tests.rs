@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use analysis::LiveViolation;
 use experiment::catalog::Heals;
 use experiment::plan;
 use record::events::{Ending, Phase, What};
@@ -142,7 +143,7 @@ impl Model {
             Action::Note(What::Phase { phase }) => self.log.push(format!("{phase:?}")),
             Action::Note(What::StepEnded { step, result, .. }) => self.log.push(format!("{step} {}", result.words())),
             Action::Note(What::FaultFailed { fault, .. }) => self.refused.push(fault),
-            Action::Note(What::LoadStopped { key, after_fault }) => {
+            Action::Note(What::LoadStopped { key, after_fault, .. }) => {
                 self.log.push(format!("stop at {key} after {after_fault:?}"));
             }
             Action::Note(_) => {}
@@ -306,7 +307,8 @@ fn a_violation_ends_the_load_and_the_data_is_read_back() {
     let mut stopped = 0;
     for after in 0..whole {
         let mut model = Model::new();
-        model.play(Some((after, Input::Violated("s/k".to_owned()))));
+        let violation = LiveViolation { key: "s/k".to_owned(), explanation: String::new() };
+        model.play(Some((after, Input::Violated(violation))));
         assert_eq!(model.finished, Some(Ending::Done), "{:?}", model.log);
         let phases = ["Starting", "Preparing", "Load", "Draining", "Auditing", "Stopping", "ended"];
         assert!(model.log.iter().filter(|line| phases.contains(&&***line)).eq(&phases), "{:?}", model.log);

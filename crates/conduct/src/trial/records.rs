@@ -4,6 +4,7 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 use std::time::{Duration, Instant};
 
+use analysis::LiveViolation;
 use lab::HostEvent;
 use lab::sampling::Probes;
 use load::ThreadInterval;
@@ -33,8 +34,8 @@ pub struct TrialRecords<'a> {
     probes: Option<Probes>,
     heard_in: Sender<RecordingEvent>,
     heard: Receiver<RecordingEvent>,
-    /// First key that was found not to be linearizable, until the conductor knows it.
-    violated_key: Option<String>,
+    /// First violation of linearizability, until the conductor knows it.
+    violation: Option<LiveViolation>,
     /// The trial's first error, which decides the exit code.
     error: Option<Error>,
 }
@@ -58,7 +59,7 @@ impl<'a> TrialRecords<'a> {
             probes: None,
             heard_in,
             heard,
-            violated_key: None,
+            violation: None,
             error: None,
         })
     }
@@ -150,16 +151,16 @@ impl<'a> TrialRecords<'a> {
                     self.note_now(What::Example { is });
                 }
             }
-            RecordingEvent::Violation(key) => self.violated_key = Some(key),
+            RecordingEvent::Violation(violation) => self.violation = Some(violation),
             RecordingEvent::Checked(LiveCheckReport { operations, most_waiting, gave_up }) => {
                 self.note_now(What::CheckedBeside { operations, most_waiting, gave_up });
             }
         }
     }
 
-    /// Returns the first key that was found not to be linearizable, once.
-    pub fn take_violated_key(&mut self) -> Option<String> {
-        self.violated_key.take()
+    /// Returns the first violation of linearizability, once.
+    pub fn take_violation(&mut self) -> Option<LiveViolation> {
+        self.violation.take()
     }
 
     /// Ends the probes and the recording. The load's senders must be gone.

@@ -41,6 +41,8 @@ struct Playing {
     phase: String,
     since_unix_s: f64,
     of: String,
+    /// Reason why the load was stopped; empty if it was not.
+    stopped: String,
     stats: LoadSoFar,
     /// Rates of `ok` operations in the last whole seconds that no fault affected.
     baseline: VecDeque<f64>,
@@ -116,6 +118,7 @@ impl RunSoFar {
             phase: String::new(),
             since_unix_s: unix_s,
             of: String::new(),
+            stopped: String::new(),
             stats: LoadSoFar::of(trial.load.as_ref().and_then(|load| load.count)),
             baseline: VecDeque::new(),
             faults: trial.all_faults().iter().map(FaultSoFar::of).collect(),
@@ -177,6 +180,7 @@ impl RunSoFar {
             phase: playing.phase.clone(),
             since_unix_s: Some(playing.since_unix_s),
             of: playing.of.clone(),
+            stopped: playing.stopped.clone(),
             pending,
         }
     }
@@ -254,7 +258,10 @@ impl Playing {
                 let Some(known) = self.fault(fault) else { return false };
                 "could not be injected".clone_into(&mut known.shown.state);
             }
-            _ => return false,
+            _ => {
+                let Some(words) = progress::stop_words(what) else { return false };
+                self.stopped = format!("The load {words}.");
+            }
         }
         true
     }
@@ -425,6 +432,24 @@ mod tests {
         assert_eq!(run.faults()[0].state, "healed at 20.5 s");
         happened(&mut run, 21.0, &begun());
         assert_eq!(run.faults()[0].before_per_s.map(f64::round), Some(1000.0));
+    }
+
+    #[test]
+    fn the_page_says_at_once_why_a_load_was_stopped() {
+        let (mut run, trial) = run();
+        assert_eq!(run.phase().stopped, "");
+        let (key, explanation) = ("s/k".to_owned(), "agent 1's read came too late".to_owned());
+        assert!(happened(
+            &mut run,
+            3.0,
+            &What::LoadStopped { key, explanation, after_fault: Some("crash".to_owned()) }
+        ));
+        happened(&mut run, 3.0, &What::Phase { phase: Phase::Draining });
+        let words = "The load stopped at the first violation: key s/k is not linearizable, after fault crash: agent 1's \
+                     read came too late.";
+        assert_eq!(run.phase().stopped, words);
+        run.tell(&ProgressEvent::TrialBegins { trial: &trial, number: 2, of: Some(2) }, 1_060.0);
+        assert_eq!(run.phase().stopped, "", "another trial");
     }
 
     #[test]

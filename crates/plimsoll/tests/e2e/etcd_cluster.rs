@@ -78,8 +78,12 @@ fn play(reads: &str, fault: &str, load: &str) -> Option<Value> {
     assert!(etcd.is_ok(), "needs etcd: scripts/need.sh target:etcd");
     let sandbox = Sandbox::new();
     let file = sandbox.file("etcd.toml", experiment(reads, fault, load));
-    let results = sandbox.run(&[&file]).exits(0).json();
+    let played = sandbox.run(&[&file]).exits(0);
+    let results = played.json();
     let trial = &results["trials"][0];
+    if let Some(key) = trial["stopped"]["key"].as_str() {
+        played.says(&[&format!("stopped at the first violation: key {key} is not linearizable"), ": agent "]);
+    }
     assert_eq!(number(trial, "/outcomes/wrong"), 0.0);
     let consistency = &trial["consistency"];
     assert_eq!(number(consistency, "/lost_writes"), 0.0, "{consistency:#}");

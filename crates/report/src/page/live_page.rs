@@ -40,6 +40,8 @@ pub struct RunPhase {
     pub since_unix_s: Option<f64>,
     /// Planned duration of the phase; may be empty.
     pub of: String,
+    /// Reason why the trial's load was stopped, as a sentence; empty if it was not.
+    pub stopped: String,
     /// Sentence on the verdict that is still to come.
     pub pending: String,
 }
@@ -157,10 +159,13 @@ impl LivePage {
         // Only the reasons of the last trials, because a long list is not readable.
         reasons.truncate(LISTED);
         let since_ms = phase.since_unix_s.map(milliseconds);
-        let RunPhase { heading, phase, of, pending, .. } = phase;
+        let RunPhase { heading, phase, of, stopped, pending, .. } = phase;
         self.0.fill(
             "live_verdict.html",
-            &json!({ "heading": heading, "phase": phase, "since_ms": since_ms, "of": of, "pending": pending, "done": done, "reasons": reasons }),
+            &json!({
+                "heading": heading, "phase": phase, "since_ms": since_ms, "of": of, "stopped": stopped, "pending": pending, "done": done,
+                "reasons": reasons,
+            }),
         )
     }
 
@@ -294,7 +299,14 @@ mod tests {
             trial.operations.insert(evil(), record::results::Operation::default());
         }
         let page = LivePage::new().unwrap();
-        let phase = RunPhase { heading: evil(), phase: evil(), of: evil(), pending: evil(), since_unix_s: Some(1.0) };
+        let phase = RunPhase {
+            heading: evil(),
+            phase: evil(),
+            since_unix_s: Some(1.0),
+            of: evil(),
+            stopped: evil(),
+            pending: evil(),
+        };
         let fault = LiveFault { name: evil(), what: evil(), planned: evil(), state: evil(), ..LiveFault::default() };
         let trial = LiveTrial { id: evil(), name: evil(), ..LiveTrial::default() };
         let series = example::series(&results.trials[0], 9);
