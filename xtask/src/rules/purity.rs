@@ -40,7 +40,7 @@ const RATIONED: &[(&str, &[&str], &[&str])] = &[
     (
         "the network",
         &["std::net", "TcpStream", "TcpListener", "UdpSocket", "UnixStream", "UnixListener"],
-        &["crates/transport/", "crates/load/", "crates/conduct/", "crates/echo/"],
+        &["crates/fixture/", "crates/transport/", "crates/load/", "crates/conduct/", "crates/echo/"],
     ),
     (
         "processes",
