@@ -1,8 +1,9 @@
 //! Operations of clients on audited keys, by key, as the crate `linearizability` reads them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use linearizability::{Access, Operation, QueueAccess, QueueOperation, Status};
+use linearizability::{Access, Operation, QueueAccess, QueueOperation, SetAccess, SetOperation, Status};
 use record::events::{By, HistoryEntry};
 
 const NS_PER_S: f64 = 1e9;
@@ -14,7 +15,7 @@ pub struct ClientHistory<'a> {
     /// Keys in the order in which they occur.
     pub keys: Vec<KeyOperations<'a>>,
     /// Texts of the values. Operations refer to them by their index.
-    pub values: Vec<&'a str>,
+    pub values: Vec<Cow<'a, str>>,
 }
 
 /// Operations on one key, with their lines in the history.
@@ -23,10 +24,13 @@ pub struct KeyOperations<'a> {
     pub space: &'a str,
     pub key: &'a str,
     pub lines: Vec<&'a HistoryEntry>,
-    /// Operations, one for each line. Each has the key's index as its key. Empty for a queue.
+    /// Operations, one for each line. Each has the key's index as its key. Empty for a queue or a
+    /// set.
     pub operations: Vec<Operation>,
     /// Operations on a queue, one for each line.
     pub queue: Vec<QueueOperation>,
+    /// Operations on a set, one for each line.
+    pub set: Vec<SetOperation>,
     /// Whether something about the key is not known.
     is_left_out: bool,
 }
@@ -34,17 +38,20 @@ pub struct KeyOperations<'a> {
 /// Numbers of texts.
 #[derive(Debug, Default)]
 struct ValueNumbers<'a> {
-    numbers: HashMap<&'a str, u64>,
-    values: Vec<&'a str>,
+    numbers: HashMap<Cow<'a, str>, u64>,
+    values: Vec<Cow<'a, str>>,
 }
 
 impl<'a> ValueNumbers<'a> {
-    fn of(&mut self, value: &'a str) -> u64 {
-        let Self { numbers, values } = self;
-        *numbers.entry(value).or_insert_with(|| {
-            values.push(value);
-            values.len() as u64 - 1
-        })
+    fn of(&mut self, value: impl Into<Cow<'a, str>>) -> u64 {
+        let (Self { numbers, values }, value) = (self, value.into());
+        if let Some(number) = numbers.get(&value) {
+            return *number;
+        }
+        let number = values.len() as u64;
+        values.push(value.clone());
+        numbers.insert(value, number);
+        number
     }
 }
 
@@ -66,6 +73,10 @@ impl<'a> ClientHistory<'a> {
             });
             if line.is_of_queue() {
                 keys[place].add_to_queue(line, &mut values);
+                continue;
+            }
+            if line.is_of_set() {
+                keys[place].add_to_set(line, &mut values);
                 continue;
             }
             match operation(line, place as u64, |value| values.of(value)) {
@@ -155,6 +166,29 @@ impl<'a> KeyOperations<'a> {
         self.lines.push(line);
         self.queue.push(QueueOperation { start_ns: ns(start_s), end_ns, access, status });
     }
+
+    /// Adds an operation on a set, unless it had no effect and saw nothing.
+    fn add_to_set(&mut self, line: &'a HistoryEntry, values: &mut ValueNumbers<'a>) {
+        let status = match line.applied {
+            Some(true) => Status::Applied,
+            None if line.effect == "add_to_set" => Status::Unknown,
+            _ => return,
+        };
+        let access = match (line.effect.as_str(), line.value.as_deref()) {
+            ("add_to_set", Some(value)) => Some(SetAccess::Add { element: values.of(value) }),
+            ("members", Some(list)) => serde_json::from_str::<Vec<String>>(list).ok().map(|members| SetAccess::Read {
+                elements: members.into_iter().map(|member| values.of(member)).collect(),
+            }),
+            _ => None,
+        };
+        let (Some(start_s), Some(access)) = (line.start_s, access) else {
+            self.is_left_out = true;
+            return;
+        };
+        let end_ns = (status != Status::Unknown).then_some(ns(line.at_s));
+        self.lines.push(line);
+        self.set.push(SetOperation { start_ns: ns(start_s), end_ns, access, status });
+    }
 }
 
 impl KeyOperations<'_> {
@@ -165,8 +199,21 @@ impl KeyOperations<'_> {
         let has = |wanted: fn(&QueueAccess) -> bool| self.queue.iter().any(|operation| wanted(&operation.access));
         !self.is_left_out
             && self.operations.is_empty()
+            && self.set.is_empty()
             && has(|access| matches!(access, QueueAccess::Enqueue { .. }))
             && has(|access| matches!(access, QueueAccess::Dequeue { .. }))
+    }
+
+    /// Whether clients added elements to the key as a set and read its members, and the history has
+    /// all that a check needs.
+    #[must_use]
+    pub fn is_checkable_set(&self) -> bool {
+        let has = |wanted: fn(&SetAccess) -> bool| self.set.iter().any(|operation| wanted(&operation.access));
+        !self.is_left_out
+            && self.operations.is_empty()
+            && self.queue.is_empty()
+            && has(|access| matches!(access, SetAccess::Add { .. }))
+            && has(|access| matches!(access, SetAccess::Read { .. }))
     }
 
     /// Returns `space/key`, or the key alone without a space.
@@ -181,6 +228,7 @@ impl KeyOperations<'_> {
         let has = |wanted: fn(&Access) -> bool| self.operations.iter().any(|operation| wanted(&operation.access));
         !self.is_left_out
             && self.queue.is_empty()
+            && self.set.is_empty()
             && has(|access| matches!(access, Access::Read { .. } | Access::CompareAndSet { .. }))
             && has(|access| !matches!(access, Access::Read { .. }))
     }

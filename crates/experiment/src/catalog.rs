@@ -91,6 +91,10 @@ pub enum Effect {
     /// Takes the first value from the queue `key` of `space`. An `ok` answer without `value` says
     /// that the queue was empty.
     Dequeue,
+    /// Adds `value` to the set `key` of `space`.
+    AddToSet,
+    /// Reads all members of the set `key` of `space`. The answer's `value` is a JSON list of texts.
+    ReadMembers,
 }
 
 /// A fault as an experiment sees it.

@@ -12,6 +12,8 @@
 //! which is absent or has one value. Reads of a whole set from which elements are removed are
 //! checked for each element by itself: this finds violations, but does not exclude them.
 
+use std::collections::HashSet;
+
 use crate::carry::InitialValue;
 use crate::checker::{KeyMap, Settings, check};
 use crate::explanation::explained;
@@ -22,7 +24,7 @@ use crate::proof::{Proof, name, operation_name};
 #[cfg(test)]
 mod tests;
 
-/// An operation on a set. The set is empty at first.
+/// An operation on a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetOperation {
     pub start_ns: i64,
@@ -55,13 +57,14 @@ pub enum SetAccess {
 const FINDS: usize = 10_000_000;
 
 /// Checks a history of one set. The proof of a violation refers to positions in `operations`.
-/// `settings.initial` does not matter.
+/// With [`InitialValue::Seen`], the set may have held elements before its first operation. With any
+/// other value it was empty.
 pub fn check_set(operations: &[SetOperation], settings: Settings) -> Linearizability {
     let is_removal = |operation: &SetOperation| matches!(operation.access, SetAccess::Remove { .. });
     if operations.iter().any(|operation| is_removal(operation) && operation.status != Status::Failed) {
         return by_element(operations, settings);
     }
-    match GrowingSet::new(operations, settings.clock_error_ns).and_then(|mut set| set.check()) {
+    match GrowingSet::new(operations, settings).and_then(|mut set| set.check()) {
         Ok(()) => Linearizability::Linearizable,
         Err(proof) => Linearizability::Violation(proof),
     }
@@ -102,32 +105,55 @@ struct GrowingSet {
     moments: Vec<ElementMoment>,
     places: KeyMap<u32>,
     reads: Vec<WholeRead>,
+    /// Whether the set may have held elements before the first operation.
+    may_be_older: bool,
 }
 
 impl GrowingSet {
-    fn new(operations: &[SetOperation], clock_error_ns: i64) -> Result<Self, Proof> {
-        let mut set = Self { moments: Vec::new(), places: KeyMap::default(), reads: Vec::new() };
-        let spans = || operations.iter().enumerate().map(|(place, it)| (place, it, it.span(clock_error_ns)));
-        for (operation, it, span) in spans() {
-            if let (SetAccess::Add { element }, Some((start, end))) = (&it.access, span) {
-                set.add(*element, MomentBound { at: start, operation }, MomentBound { at: end, operation });
-            }
-        }
-        for (operation, it, span) in spans() {
-            let Some((start, end)) = span.filter(|(_, end)| *end != NEVER) else { continue };
+    fn new(operations: &[SetOperation], settings: Settings) -> Result<Self, Proof> {
+        let may_be_older = settings.initial == InitialValue::Seen;
+        let mut set = Self { moments: Vec::new(), places: KeyMap::default(), reads: Vec::new(), may_be_older };
+        let mut finds = Vec::new();
+        for (operation, it) in operations.iter().enumerate() {
+            let Some((start, end)) = it.span(settings.clock_error_ns) else { continue };
             match &it.access {
-                SetAccess::Find { element, is_present } => set.find(*element, *is_present, (start, end), operation)?,
+                SetAccess::Add { element } => {
+                    set.add(*element, MomentBound { at: start, operation }, MomentBound { at: end, operation });
+                }
+                _ if end == NEVER => {}
+                SetAccess::Find { element, is_present } => finds.push((*element, *is_present, (start, end), operation)),
                 SetAccess::Read { elements } => {
                     let mut elements = elements.clone();
                     elements.sort_unstable();
                     elements.dedup();
                     set.reads.push(WholeRead { elements, start, end, operation });
                 }
-                SetAccess::Add { .. } | SetAccess::Remove { .. } => {}
+                SetAccess::Remove { .. } => {}
             }
         }
         set.reads.sort_by_key(|read| read.elements.len());
+        if may_be_older {
+            set.admit_older(&finds);
+        }
+        for (element, is_present, span, operation) in finds {
+            set.find(element, is_present, span, operation)?;
+        }
         Ok(set)
+    }
+
+    /// Adds, before all operations, the elements that were there each time that anybody looked. Any
+    /// of them may be older than the history, and each order of the operations that is possible
+    /// without some of them is also possible with all of them.
+    fn admit_older(&mut self, finds: &[(u64, bool, (i64, i64), usize)]) {
+        let missed: HashSet<u64> = finds.iter().filter(|(_, is_present, ..)| !is_present).map(|find| find.0).collect();
+        let seen: Vec<(u64, usize)> = match self.reads.first() {
+            Some(read) => read.elements.iter().map(|&element| (element, read.operation)).collect(),
+            None => finds.iter().map(|(element, .., operation)| (*element, *operation)).collect(),
+        };
+        for (element, operation) in seen.into_iter().filter(|(element, _)| !missed.contains(element)) {
+            let before_all = MomentBound { at: i64::MIN, operation };
+            self.add(element, before_all, before_all);
+        }
     }
 
     fn add(&mut self, element: u64, start: MomentBound, end: MomentBound) {
@@ -150,7 +176,7 @@ impl GrowingSet {
     /// Takes a look at one element into account.
     fn find(&mut self, element: u64, is_present: bool, span: (i64, i64), operation: usize) -> Result<(), Proof> {
         let Some(&place) = self.places.get(&element) else {
-            return if is_present { Err(never_added(element, operation)) } else { Ok(()) };
+            return if is_present { Err(self.never_added(element, operation)) } else { Ok(()) };
         };
         let moment = &mut self.moments[place as usize];
         if is_present && span.1 < moment.latest.at {
@@ -166,7 +192,7 @@ impl GrowingSet {
         self.order_reads()?;
         for moment in &self.moments {
             if moment.latest.at < moment.earliest.at {
-                return Err(contradiction(moment));
+                return Err(self.not_older(contradiction(moment)));
             }
         }
         let first_places = self.first_places();
@@ -198,7 +224,9 @@ impl GrowingSet {
         for (place, read) in self.reads.iter().enumerate() {
             let mut old = 0;
             for element in &read.elements {
-                let Some(&known) = self.places.get(element) else { return Err(never_added(*element, read.operation)) };
+                let Some(&known) = self.places.get(element) else {
+                    return Err(self.never_added(*element, read.operation));
+                };
                 let first = &mut self.moments[known as usize].first_read;
                 if *first == NO_READ {
                     *first = place as u32;
@@ -241,6 +269,19 @@ impl GrowingSet {
             return Err(self.wrong_order(&earlier, later));
         }
         Ok(latest_start.into_iter().chain(group.iter().copied()).max_by_key(|event| event.start.at))
+    }
+
+    fn never_added(&self, element: u64, reader: usize) -> Proof {
+        let text = explained![operation_name(reader), " found ", name(element), ", which was never added"];
+        self.not_older(Proof::new([reader], text))
+    }
+
+    /// Adds a read that shows that the elements of a proof are not older than the history.
+    fn not_older(&self, mut proof: Proof) -> Proof {
+        if let Some(read) = self.reads.first().filter(|_| self.may_be_older) {
+            proof.add(read.operation);
+        }
+        proof
     }
 
     /// Proves that a read misses an element of a read that is not larger. So it has another one
@@ -309,7 +350,8 @@ impl GrowingSet {
                 explained![end, " read ", lost, ", but ", start, " started later and did not"]
             }
         };
-        Proof::new(core, text)
+        let proof = Proof::new(core, text);
+        if earlier.moment.is_some() { self.not_older(proof) } else { proof }
     }
 }
 
@@ -330,10 +372,6 @@ impl<'s> OrderedEvent<'s> {
         let at = |at: i64| MomentBound { at, operation: read.operation };
         Self { start: at(read.start), end: at(read.end), moment: None }
     }
-}
-
-fn never_added(element: u64, reader: usize) -> Proof {
-    Proof::new([reader], explained![operation_name(reader), " found ", name(element), ", which was never added"])
 }
 
 /// Proves that an element was found before it can have been there, or missed afterwards.
@@ -386,7 +424,8 @@ fn by_element(operations: &[SetOperation], settings: Settings) -> Linearizabilit
         }
     }
     let mut undecided = (reads > 0).then(|| "reads of a set from which elements are removed".to_owned());
-    for key in check(&registers, Settings { initial: InitialValue::Absent, ..settings }) {
+    let initial = if settings.initial == InitialValue::Seen { InitialValue::Seen } else { InitialValue::Absent };
+    for key in check(&registers, Settings { initial, ..settings }) {
         match key.verdict {
             Linearizability::Linearizable => {}
             Linearizability::Unknown { why } => undecided = Some(why),

@@ -234,6 +234,7 @@ fn add_operation(page: &mut String, operation: &Operation) {
         Effect::Remove => " The audit counts it as a removal.",
         Effect::RemoveAll => " The audit counts it as the removal of all keys of a space.",
         Effect::Enqueue => " The audit checks the key as a queue.",
+        Effect::AddToSet | Effect::ReadMembers => " The audit checks the key as a set.",
         Effect::Dequeue => " The audit checks the key as a queue; an answer without a value says that it was empty.",
     };
     let _ = write!(page, "\n### `{}`\n\n{}{effect}\n", operation.name, sentence(operation.help));

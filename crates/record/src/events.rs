@@ -521,15 +521,16 @@ pub struct HistoryEntry {
     pub by: By,
     /// Number of the agent. Null for prepare and audit.
     pub agent: Option<u32>,
-    /// Effect on data: `read`, `write`, `remove`, `remove_all`, `cas` (compare-and-set), `enqueue`
-    /// or `dequeue`.
+    /// Effect on data: `read`, `write`, `remove`, `remove_all`, `cas` (compare-and-set), `enqueue`,
+    /// `dequeue`, `add_to_set` or `members` (a read of all members of a set).
     pub effect: String,
     /// The space. Empty if the protocol has no spaces.
     pub space: String,
     /// The key. Empty for `remove_all`.
     pub key: String,
-    /// The value that was written, read, or put into or taken from a queue. Null for removals, for
-    /// a read that found nothing and for a dequeue that found the queue empty.
+    /// The value that was written, read, put into or taken from a queue, or added to a set; for
+    /// `members` a JSON list of texts. Null for removals, for a read that found nothing and for a
+    /// dequeue that found the queue empty.
     pub value: Option<String>,
     /// Value that a compare-and-set expects. Absent if it expects no value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -562,6 +563,12 @@ impl HistoryEntry {
     #[must_use]
     pub fn is_of_queue(&self) -> bool {
         matches!(self.effect.as_str(), "enqueue" | "dequeue")
+    }
+
+    /// Whether the operation uses its key as a set.
+    #[must_use]
+    pub fn is_of_set(&self) -> bool {
+        matches!(self.effect.as_str(), "add_to_set" | "members")
     }
 }
 

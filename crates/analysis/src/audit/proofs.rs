@@ -100,6 +100,8 @@ fn did(line: &HistoryEntry) -> String {
                 _ => format!("replaced {from} by {}", value.unwrap_or_default()),
             }
         }
+        ("add_to_set", value) => format!("added {}", value.unwrap_or_default()),
+        ("members", _) => format!("read {}", line.value.as_deref().map(shortened).unwrap_or_default()),
         ("enqueue", value) => format!("enqueued {}", value.unwrap_or_default()),
         ("dequeue", Some(value)) => format!("dequeued {value}"),
         ("dequeue", None) if line.applied.is_none() => "dequeued".to_owned(),

@@ -6,9 +6,10 @@
 //! checked if clients changed and read it, and if the history shows all that is needed: the start
 //! and the value of each operation, each sent once. If clients read a value that nobody wrote, the
 //! key may have had it before its first operation. The read-back after the load does not count,
-//! because [`super::lost_writes`] judges it. A key that clients use as a queue is checked as one.
+//! because [`super::lost_writes`] judges it. A key that clients use as a queue or a set is checked
+//! as one.
 
-use linearizability::{InitialValue, Linearizability, QueueSettings, Settings, check, check_queue};
+use linearizability::{InitialValue, Linearizability, QueueSettings, Settings, check, check_queue, check_set};
 use record::results::ConsistencyProof;
 
 use super::EXAMPLES;
@@ -37,10 +38,14 @@ pub(super) struct SingleCopyCheck {
 pub(super) fn single_copy(history: &ClientHistory<'_>, clock_error_ns: i64) -> Option<SingleCopyCheck> {
     let settings = settings(clock_error_ns);
     let mut found = SingleCopyCheck::default();
-    for key in history.keys.iter().filter(|key| key.is_checkable() || key.is_checkable_queue()) {
+    for key in history.keys.iter().filter(|key| is_checkable(key)) {
         found.add(history, key, settings);
     }
     (found.keys > 0).then_some(found)
+}
+
+fn is_checkable(key: &KeyOperations<'_>) -> bool {
+    key.is_checkable() || key.is_checkable_queue() || key.is_checkable_set()
 }
 
 /// Returns the conditions of the check.
@@ -64,6 +69,8 @@ impl SingleCopyCheck {
             // The queue may have held values before its first operation.
             let clock_error_ns = settings.clock_error_ns;
             check_queue(&key.queue, QueueSettings { starts_empty: false, clock_error_ns, ..QueueSettings::default() })
+        } else if key.is_checkable_set() {
+            check_set(&key.set, settings)
         } else {
             let Some(judged) = check(&key.operations, settings).into_iter().next() else { return };
             judged.verdict
@@ -269,6 +276,40 @@ mod tests {
         assert_eq!(checked(&before).unwrap().verdict(), "yes", "x may be older");
         assert_eq!(checked(&[]), None, "nobody took a value");
         assert_eq!(checked(&[line(2, "read", Some("a"), [5.0, 6.0])]), None, "not only a queue");
+    }
+
+    #[test]
+    fn sets_are_checked() {
+        let add = |value, times| line(1, "add_to_set", Some(value), times);
+        let members = |list, times| line(2, "members", Some(list), times);
+        let checked = |more: &[HistoryEntry]| {
+            let added = [add("a", [1.0, 2.0]), add("b", [3.0, 4.0])];
+            judged(&[&added, more].concat(), 0.0)
+        };
+        let verdict = |more: &[HistoryEntry]| checked(more).map(|found| (found.verdict(), found.keys));
+        let both = members(r#"["b","a"]"#, [5.0, 6.0]);
+        let empty = members("[]", [0.1, 0.2]);
+        assert_eq!(verdict(&[empty.clone(), both.clone()]), Some(("yes", 1)));
+        let lost = members(r#"["b"]"#, [7.0, 8.0]);
+        let found = checked(&[empty.clone(), both.clone(), lost.clone()]).unwrap();
+        assert_eq!((found.verdict(), found.violated), ("no", 1));
+        assert_eq!(
+            found.proofs[0].explanation,
+            "operation 2 did not read \"a\", which was there when operation 1 ended, before it started"
+        );
+        let told: Vec<&str> = found.proofs[0].operations.iter().map(|one| one.did.as_str()).collect();
+        assert_eq!(told, ["added \"a\"", "read [\"b\"]"]);
+        assert_eq!(verdict(&[empty, lost.clone()]), Some(("no", 1)), "a was acknowledged before");
+        assert_eq!(verdict(&[members(r#"["a","b","old"]"#, [5.0, 6.0])]), Some(("yes", 1)), "it may be older");
+        let late = unknown(add("c", [4.5, 4.6]));
+        let all = members(r#"["a","b","c"]"#, [9.0, 9.1]);
+        assert_eq!(verdict(&[late, both.clone(), all.clone()]), Some(("yes", 1)));
+        assert_eq!(verdict(&[both.clone(), all]), Some(("no", 1)), "nobody added c");
+        let no_answer = HistoryEntry { value: None, ..unknown(members("", [5.0, 6.0])) };
+        assert_eq!(verdict(&[no_answer, both.clone()]), Some(("yes", 1)));
+        assert_eq!(checked(&[]), None, "nobody read");
+        assert_eq!(checked(&[members("a b", [5.0, 6.0]), both.clone()]), None, "no list");
+        assert_eq!(checked(&[both, line(2, "dequeue", Some("a"), [5.0, 6.0])]), None, "not only a set");
     }
 
     #[test]

@@ -97,6 +97,11 @@ fn spoil(history: &mut [SetOperation], rng: &mut Rng) {
 }
 
 fn reference(operations: &[SetOperation]) -> bool {
+    reference_from(0, operations)
+}
+
+/// Whether any order of the operations is possible if the set held these elements before.
+fn reference_from(initial: u64, operations: &[SetOperation]) -> bool {
     let spans: Vec<(usize, (i64, i64))> =
         operations.iter().enumerate().filter_map(|(place, it)| Some((place, it.span(0)?))).collect();
     let times: Vec<(i64, i64)> = spans.iter().map(|(_, span)| *span).collect();
@@ -121,23 +126,23 @@ fn reference(operations: &[SetOperation]) -> bool {
             }
         }
     };
-    extends(&times, &mut vec![false; times.len()], &0, &step)
+    extends(&times, &mut vec![false; times.len()], &initial, &step)
 }
 
 fn lines(operations: &[SetOperation]) -> String {
     operations.iter().enumerate().map(|(place, operation)| format!("\n{place}: {operation:?}")).collect()
 }
 
-/// Returns the operations of a proof. Reads show only the elements that the proof adds, and those
-/// that are never added.
-fn core_of(proof: &Proof, history: &[SetOperation]) -> Vec<SetOperation> {
+/// Returns the operations of a proof. Reads show only the elements that the proof adds, those that
+/// are never added, and those that are older than the history.
+fn core_of(proof: &Proof, history: &[SetOperation], older: &[u64]) -> Vec<SetOperation> {
     let mut core: Vec<SetOperation> = proof.core.iter().map(|&place| history[place].clone()).collect();
     let adds = |operations: &[SetOperation]| -> Vec<u64> {
         let added = operations.iter().filter(|operation| matches!(operation.access, SetAccess::Add { .. }));
         added.filter_map(SetOperation::element).collect()
     };
     let (shown, all) = (adds(&core), adds(history));
-    show_only(&mut core, |element| shown.contains(&element) || !all.contains(&element));
+    show_only(&mut core, |element| [&shown, older].concat().contains(&element) || !all.contains(&element));
     core
 }
 
@@ -175,7 +180,7 @@ fn assert_matches_reference(seed: u64) -> bool {
     };
     assert!(is_right, "seed {seed}: {found:?}{}", lines(&history));
     if let Linearizability::Violation(proof) = found {
-        let core = core_of(&proof, &history);
+        let core = core_of(&proof, &history, &[]);
         let is_proof = !reference(&core) || removes > 0.0 && contradicts_for_one_element(&proof, &history);
         assert!(is_proof, "seed {seed}: {}{} of {}", proof.explanation, lines(&core), lines(&history));
     }
@@ -260,6 +265,42 @@ fn violations_are_explained() {
         "operation 2 read value 1 without value 2, but operation 1 ended with value 2 there before operation 0 started \
          without value 1"
     );
+}
+
+/// The set may have held any of the five elements, or another one.
+#[test]
+fn elements_may_be_older_than_the_history() {
+    let settings = Settings { initial: InitialValue::Seen, ..Settings::default() };
+    let mut violations = 0;
+    for seed in 0..10_000 {
+        let mut rng = Rng::with_seed(seed);
+        let mut history = correct_history(random_shape(rng.usize(1..=7), 0.0, &mut rng), &mut rng);
+        let older = rng.u64(0..8);
+        for operation in &mut history {
+            if let SetAccess::Read { elements } = &mut operation.access
+                && rng.u8(0..8) > 0
+                && !elements.contains(&older)
+            {
+                elements.push(older);
+            }
+        }
+        spoil(&mut history, &mut rng);
+        let expected = (0..1 << 8).any(|initial| reference_from(initial, &history));
+        violations += usize::from(!expected);
+        match check_set(&history, settings) {
+            Linearizability::Linearizable => assert!(expected, "seed {seed}:{}", lines(&history)),
+            Linearizability::Violation(proof) => {
+                let reads = history.iter().filter_map(SetOperation::elements);
+                let core = core_of(&proof, &history, reads.min_by_key(|read| read.len()).unwrap_or_default());
+                let words = format!("seed {seed}: {}{} of {}", proof.explanation, lines(&core), lines(&history));
+                let has_finds = history.iter().any(|operation| matches!(operation.access, SetAccess::Find { .. }));
+                let is_proof = has_finds || (0..1 << 8).all(|initial| !reference_from(initial, &core));
+                assert!(!expected && is_proof, "{words}");
+            }
+            Linearizability::Unknown { why } => panic!("{why}"),
+        }
+    }
+    assert!(violations > 1_000, "{violations}");
 }
 
 #[test]

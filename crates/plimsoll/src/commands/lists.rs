@@ -164,6 +164,8 @@ fn about_protocol(protocol: &Protocol) -> Vec<String> {
             Effect::Remove | Effect::RemoveAll => " (removes)",
             Effect::Enqueue => " (adds to a queue)",
             Effect::Dequeue => " (takes from a queue)",
+            Effect::AddToSet => " (adds to a set)",
+            Effect::ReadMembers => " (reads a set)",
         };
         lines.push(format!("\ncall = \"{}\": {}{effect}", operation.name, operation.help));
         lines.extend(fields("with", operation.takes));

@@ -57,6 +57,31 @@ with  = { key = "jobs-{uniform:1..3}" }
 audit = true
 "#;
 
+/// Few operations, because each read returns a whole set.
+const SETS: &str = r#"
+think = "20ms"
+
+[[load.cycle]]
+name  = "add"
+call  = "add_to_set"
+with  = { key = "seen-{uniform:1..3}", value = "{agent}-{seq}" }
+audit = true
+
+[[load.cycle]]
+call  = "members"
+with  = { key = "seen-{uniform:1..3}" }
+audit = true
+"#;
+
+/// A client that removes members, and whose operations are not audited.
+const LOSS: &str = r#"
+[[load.cycle]]
+name  = "lose"
+call  = "command"
+with  = { arguments = "SPOP seen-{uniform:1..3}" }
+every = 10
+"#;
+
 fn experiment(with: &str, cycle: &str, rest: &str) -> String {
     format!(
         "title = \"t\"\nasks = \"a\"\n[target]\nuse = \"redis\"\nwith = {with}\n[load]\nagents = 8\ntime = \"3s\"\nwarmup = \"0s\"\n\
@@ -106,6 +131,19 @@ fn queues_are_linearizable_until_a_kill_loses_values() {
         explanation.contains("was in the queue before") || explanation.contains("found the queue empty"),
         "{proof}"
     );
+}
+
+#[test]
+fn sets_are_linearizable_until_a_member_is_lost() {
+    let consistency = |results: &Value| results["trials"][0]["consistency"].clone();
+    let healthy = consistency(&play_cycle("{}", SETS, ""));
+    assert_eq!(healthy["linearizable"], "yes", "{healthy:#}");
+    assert_eq!(number(&healthy, "/linearizable_checked"), 3.0);
+    let lossy = consistency(&play_cycle("{}", SETS, LOSS));
+    assert_eq!(lossy["linearizable"], "no", "{lossy:#}");
+    assert_eq!(number(&lossy, "/not_linearizable"), 3.0);
+    let explanation = lossy["proofs"][0]["explanation"].as_str().unwrap();
+    assert!(explanation.contains(" did not") || explanation.contains(" without "), "{explanation}");
 }
 
 #[test]

@@ -71,6 +71,29 @@ pub static INFO: catalog::Protocol = catalog::Protocol {
             effect: Effect::Dequeue,
         },
         Operation {
+            name: "add_to_set",
+            help: "SADD: adds a member to a set",
+            takes: &[KEY, Field { name: "value", help: "the member to add", required: true }],
+            answers: &[
+                Field { name: "added", help: "1 if the set did not have the member, else 0", required: false },
+                STATUS,
+                TEXT,
+            ],
+            effect: Effect::AddToSet,
+        },
+        Operation {
+            name: "members",
+            help: "SMEMBERS: reads all members of a set; a missing key is an empty set",
+            takes: &[KEY],
+            answers: &[
+                Field { name: "value", help: "the members, as a JSON list of texts", required: false },
+                Field { name: "count", help: "number of members", required: false },
+                STATUS,
+                TEXT,
+            ],
+            effect: Effect::ReadMembers,
+        },
+        Operation {
             name: "ping",
             help: "PING: an answer without reading any data",
             takes: &[],
@@ -127,6 +150,8 @@ enum Verb {
     Incr,
     Enqueue,
     Dequeue,
+    AddToSet,
+    Members,
     Ping,
     Command,
 }
@@ -137,6 +162,8 @@ enum Want {
     Status,
     Text,
     Value,
+    /// The elements of the reply, as a JSON list.
+    Members,
     Count,
     /// The number that is the reply.
     Number,
@@ -229,7 +256,7 @@ impl Protocol for Redis {
     }
 
     fn may_change(request: &Request) -> bool {
-        !matches!(request.verb, Verb::Get | Verb::Ping)
+        !matches!(request.verb, Verb::Get | Verb::Members | Verb::Ping)
     }
 
     /// The only answer about data, `not_found`, is not a failure. `not_found` ends the operation as
@@ -314,6 +341,11 @@ impl InOrderProtocol for Redis {
                 write_decimal(reply.count()?, scratch);
                 Some(scratch)
             }
+            Want::Members => {
+                reply.count()?;
+                reply.write_json_list(scratch)?;
+                Some(scratch)
+            }
             Want::Value if reply.count().is_some() => {
                 reply.write_list(scratch);
                 Some(scratch)
@@ -379,6 +411,8 @@ impl Verb {
             "incr" => Self::Incr,
             "enqueue" => Self::Enqueue,
             "dequeue" => Self::Dequeue,
+            "add_to_set" => Self::AddToSet,
+            "members" => Self::Members,
             "ping" => Self::Ping,
             "command" => Self::Command,
             _ => return Err(format!("there is no operation `{name}`")),
@@ -393,20 +427,22 @@ impl Verb {
             b'$' | b'=' | b'_' if matches!(self, Self::Get | Self::Dequeue) => true,
             b'$' | b'_' if self == Self::Set => reply.is_nothing(),
             b'$' => matches!(self, Self::Ping | Self::Command),
-            b':' => matches!(self, Self::Del | Self::Incr | Self::Enqueue | Self::Command),
+            b':' => matches!(self, Self::Del | Self::Incr | Self::Enqueue | Self::AddToSet | Self::Command),
+            b'*' | b'~' if self == Self::Members => !reply.is_nothing(),
             _ => self == Self::Command,
         }
     }
 }
 
 impl Want {
-    fn named(name: &str) -> Result<Self, String> {
+    fn named(verb: Verb, name: &str) -> Result<Self, String> {
         Ok(match name {
             "status" => Self::Status,
             "text" => Self::Text,
+            "value" if verb == Verb::Members => Self::Members,
             "value" => Self::Value,
             "count" => Self::Count,
-            "removed" | "length" => Self::Number,
+            "removed" | "length" | "added" => Self::Number,
             _ => return Err(format!("an answer has no `{name}`")),
         })
     }
@@ -516,10 +552,12 @@ pub fn compile(call: &Call<'_>) -> Result<Request, String> {
         Verb::Del => ("DEL", &["key"]),
         Verb::Incr => ("INCR", &["key"]),
         Verb::Dequeue => ("LPOP", &["key"]),
+        Verb::Members => ("SMEMBERS", &["key"]),
         Verb::Set => ("SET", &["key", "value"]),
         Verb::Enqueue => ("RPUSH", &["key", "value"]),
+        Verb::AddToSet => ("SADD", &["key", "value"]),
         Verb::Ping => ("PING", &[]),
-        Verb::Command => return Ok(Request { verb, parts: any_words(call)?, wants: wants(call)? }),
+        Verb::Command => return Ok(Request { verb, parts: any_words(call)?, wants: wants(verb, call)? }),
     };
     let mut builder = RequestBuilder::default();
     builder.bytes(format!("*{}\r\n", 1 + names.len()).as_bytes());
@@ -528,11 +566,11 @@ pub fn compile(call: &Call<'_>) -> Result<Request, String> {
         let place = call.argument(name).ok_or_else(|| format!("`{}` needs `{name}`", call.operation.name))?;
         builder.argument(call.arguments, place);
     }
-    Ok(Request { verb, parts: builder.0.into(), wants: wants(call)? })
+    Ok(Request { verb, parts: builder.0.into(), wants: wants(verb, call)? })
 }
 
-fn wants(call: &Call<'_>) -> Result<Box<[Want]>, String> {
-    call.wants.iter().map(|want| Want::named(want)).collect()
+fn wants(verb: Verb, call: &Call<'_>) -> Result<Box<[Want]>, String> {
+    call.wants.iter().map(|want| Want::named(verb, want)).collect()
 }
 
 /// Compiles a command of the user.
@@ -838,20 +876,44 @@ impl<'a> Reply<'a> {
 
     /// Appends every text of a list, each on its own line.
     fn write_list(self, out: &mut Vec<u8>) {
-        let (mut rest, mut is_first) = (self.0, true);
-        while let Some((head, shape)) = Reply(rest).head() {
-            let size = match shape {
-                ReplyShape::Bulk(length) => head.size + length + 2,
-                ReplyShape::Line | ReplyShape::Nothing | ReplyShape::List(_) => head.size,
-            };
-            if !matches!(shape, ReplyShape::List(_)) {
-                if !std::mem::take(&mut is_first) {
-                    out.push(b'\n');
-                }
-                out.extend_from_slice(Reply(rest).text().unwrap_or_default());
+        for (place, text) in self.texts().enumerate() {
+            if place > 0 {
+                out.push(b'\n');
             }
-            rest = rest.get(size..).unwrap_or_default();
+            out.extend_from_slice(text);
         }
+    }
+
+    /// Appends every text of a list as a JSON list of texts. Bytes that are no UTF-8 are replaced.
+    fn write_json_list(self, out: &mut Vec<u8>) -> Option<()> {
+        out.push(b'[');
+        for (place, text) in self.texts().enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            serde_json::to_writer(&mut *out, &String::from_utf8_lossy(text)).ok()?;
+        }
+        out.push(b']');
+        Some(())
+    }
+
+    /// Returns every text of a list and of lists in it. A null is an empty text.
+    fn texts(self) -> impl Iterator<Item = &'a [u8]> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            loop {
+                let (head, shape) = Reply(rest).head()?;
+                let element = Reply(rest);
+                let size = match shape {
+                    ReplyShape::Bulk(length) => head.size + length + 2,
+                    ReplyShape::Line | ReplyShape::Nothing | ReplyShape::List(_) => head.size,
+                };
+                rest = rest.get(size..).unwrap_or_default();
+                if !matches!(shape, ReplyShape::List(_)) {
+                    return Some(element.text().unwrap_or_default());
+                }
+            }
+        })
     }
 
     fn head(self) -> Option<(ReplyHead<'a>, ReplyShape)> {

@@ -36,8 +36,8 @@ pub struct Audit {
     pub key: Option<CompiledTemplate>,
     /// Value that the operation writes.
     pub written: Option<RequestText>,
-    /// Value that a read or a dequeue returns, or that a compare-and-set found instead of the
-    /// expected one.
+    /// Value that a read or a dequeue returns, the members of a set, or the value that a
+    /// compare-and-set found instead of the expected one.
     pub found: Option<CompiledField>,
     /// Value that a compare-and-set expects. `None` if it expects no value.
     pub expected: Option<RequestText>,
@@ -79,7 +79,7 @@ impl Audit {
     }
 
     fn returns_value(&self) -> bool {
-        matches!(self.effect, "read" | "dequeue")
+        matches!(self.effect, "read" | "dequeue" | "members")
     }
 
     fn is_comparison(&self) -> bool {
@@ -115,12 +115,17 @@ pub fn known_audit(operation: &Operation, arguments: &[Argument], wants: &mut Wa
             found = answered("value")?;
             "dequeue"
         }
+        Effect::AddToSet => "add_to_set",
+        Effect::ReadMembers => {
+            found = answered("value")?;
+            "members"
+        }
         Effect::None => {
             return Err(format!("`{}` cannot be audited: it neither reads nor changes a key", operation.name));
         }
     };
     let version = answered("version")?;
-    let written = if matches!(effect, "write" | "cas" | "enqueue") { sent("value") } else { None };
+    let written = if matches!(effect, "write" | "cas" | "enqueue" | "add_to_set") { sent("value") } else { None };
     let expected = if effect == "cas" { sent("from") } else { None };
     Ok(Audit {
         effect,

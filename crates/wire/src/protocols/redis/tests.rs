@@ -118,6 +118,8 @@ fn commands_byte_for_byte() {
         ("incr", &[("key", "k")], "*2\r\n$4\r\nINCR\r\n$1\r\nk\r\n"),
         ("enqueue", &[("key", "k"), ("value", "{seq}")], "*3\r\n$5\r\nRPUSH\r\n$1\r\nk\r\n$2\r\n12\r\n"),
         ("dequeue", &[("key", "k")], "*2\r\n$4\r\nLPOP\r\n$1\r\nk\r\n"),
+        ("add_to_set", &[("key", "k"), ("value", "{seq}")], "*3\r\n$4\r\nSADD\r\n$1\r\nk\r\n$2\r\n12\r\n"),
+        ("members", &[("key", "k")], "*2\r\n$8\r\nSMEMBERS\r\n$1\r\nk\r\n"),
         ("ping", &[], "*1\r\n$4\r\nPING\r\n"),
         ("command", &[("arguments", "INFO")], "*1\r\n$4\r\nINFO\r\n"),
         (
@@ -193,6 +195,28 @@ fn answers() {
         (&incr, "+OK\r\n", Seen::answer(AttemptCause::Ok, true, "ok", &[Some("OK")])),
         (&ping, "+PONG\r\n", Seen::answer(AttemptCause::Ok, true, "ok", &[Some("ok")])),
         (&ping, "$4\r\nPONG\r\n", Seen::answer(AttemptCause::Ok, true, "ok", &[Some("ok")])),
+    ];
+    for (request, bytes, expected) in table {
+        assert_eq!(is_the_same_in_pieces(request, 1, bytes.as_bytes(), false), expected, "{bytes:?}");
+    }
+}
+
+#[test]
+fn sets() {
+    let add = compiled("add_to_set", &[("key", "k"), ("value", "v")], &["added"]);
+    let members = compiled("members", &[("key", "k")], &["value", "count", "status", "text"]);
+    let list = |value, count| Seen::answer(AttemptCause::Ok, true, "ok", &[Some(value), Some(count), Some("ok"), None]);
+    let wrong = [None, None, Some("wrongtype"), Some("WRONGTYPE that")];
+    let table = [
+        (&add, ":1\r\n", Seen::answer(AttemptCause::Ok, true, "ok", &[Some("1")])),
+        (&add, "*0\r\n", Seen::Bad(AttemptCause::BadAnswer)),
+        (&members, "*0\r\n", list("[]", "0")),
+        (&members, "*2\r\n$1\r\na\r\n$3\r\n\"\r\n\r\n", list(r#"["a","\"\r\n"]"#, "2")),
+        (&members, "~1\r\n$2\r\n\u{e9}\r\n", list("[\"\u{e9}\"]", "1")),
+        (&members, "-WRONGTYPE that\r\n", Seen::answer(error("wrongtype"), true, "wrongtype", &wrong)),
+        (&members, "*-1\r\n", Seen::Bad(AttemptCause::BadAnswer)),
+        (&members, "$1\r\na\r\n", Seen::Bad(AttemptCause::BadAnswer)),
+        (&members, ":1\r\n", Seen::Bad(AttemptCause::BadAnswer)),
     ];
     for (request, bytes, expected) in table {
         assert_eq!(is_the_same_in_pieces(request, 1, bytes.as_bytes(), false), expected, "{bytes:?}");
