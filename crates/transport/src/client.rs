@@ -314,7 +314,7 @@ impl<P: SessionProtocol> ClientExchange<P> {
                     return Ok(());
                 }
                 Opening::Refused(cause) => {
-                    let text = excerpt::last_line(&input);
+                    let text = excerpt::reason_line(&input);
                     return Err(refused(format!("{}: the server sent `{text}`", cause.text(P::REFUSALS))));
                 }
                 Opening::Wait { used } => {

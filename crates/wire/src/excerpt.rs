@@ -9,10 +9,13 @@ pub fn beginning(bytes: &[u8], most: usize) -> String {
     format!("{}{more}", String::from_utf8_lossy(&bytes[..bytes.len().min(most)]).escape_debug())
 }
 
-/// Returns the last line of some bytes.
-pub fn last_line(bytes: &[u8]) -> String {
-    let line = bytes.trim_ascii_end().rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
-    beginning(line.trim_ascii(), LINE)
+/// Returns the line of a refusal that says why: the first line of an answer in HTTP/1 or of a page,
+/// otherwise the last line.
+pub fn reason_line(refusal: &[u8]) -> String {
+    let mut lines = refusal.trim_ascii().split(|byte| *byte == b'\n');
+    let is_of_web = refusal.starts_with(b"HTTP/") || refusal.starts_with(b"<");
+    let line = if is_of_web { lines.next() } else { lines.next_back() };
+    beginning(line.unwrap_or_default().trim_ascii(), LINE)
 }
 
 #[cfg(test)]
@@ -21,9 +24,12 @@ mod tests {
 
     #[test]
     fn excerpts_are_short_without_control_characters() {
-        assert_eq!(last_line(b"+OK\r\n-ERR \x1b]0;x\x07 no\r\n"), "-ERR \\u{1b}]0;x\\u{7} no");
-        assert_eq!(last_line(b""), "");
+        assert_eq!(reason_line(b"+OK\r\n-ERR \x1b]0;x\x07 no\r\n"), "-ERR \\u{1b}]0;x\\u{7} no");
+        assert_eq!(reason_line(b""), "");
+        let page = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 14\r\n\r\n<html>\n</html>\n";
+        assert_eq!(reason_line(page), "HTTP/1.1 400 Bad Request", "a page is not the reason");
+        assert_eq!(reason_line(b"<!DOCTYPE HTML>\n<html>\n</html>\n"), "<!DOCTYPE HTML>");
         assert_eq!(beginning(b"abc", 2), "ab…");
-        assert_eq!(last_line(&[b'x'; 1000]).chars().count(), LINE + 1);
+        assert_eq!(reason_line(&[b'x'; 1000]).chars().count(), LINE + 1);
     }
 }

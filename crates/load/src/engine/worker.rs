@@ -593,12 +593,16 @@ impl<P: SessionProtocol> Worker<P> {
             }
             Opening::Open { .. } | Opening::Refused(_) => {
                 let cause = match opening {
-                    Opening::Refused(cause @ (AttemptCause::Greeted(_) | AttemptCause::NotHttp2)) => cause,
+                    Opening::Refused(cause @ (AttemptCause::Greeted(_) | AttemptCause::NotHttp2)) => {
+                        self.notice_refusal("the target", &excerpt::reason_line(&input));
+                        cause
+                    }
+                    Opening::Refused(cause) => {
+                        self.notice_opening(cause, &input);
+                        AttemptCause::ConnectFailed
+                    }
                     _ => AttemptCause::ConnectFailed,
                 };
-                if cause != AttemptCause::ConnectFailed {
-                    self.notice_refusal("the target", &excerpt::last_line(&input));
-                }
                 self.pipelines.drop_partial(conn, input);
                 self.connect_failed(conn, cause, now_ns);
             }

@@ -107,6 +107,9 @@ fn a_broken_greeting_is_a_failed_connect() {
         let run = play(read(&server, 5.0));
         assert!(run.summary.ok == 0 && run.summary.failed > 0);
         assert_eq!(run.attempts("connect failed"), run.summary.failed);
+        let notices = run.notices();
+        let is_told = notices.iter().any(|notice| notice.contains("invalid (bad answer): `HTTP/1.1 400 Bad Request`"));
+        assert_eq!(is_told, reply.starts_with(b"HTTP"), "{notices:?}");
         assert!(log.lock().unwrap().iter().all(|(_, words)| !words.starts_with("GET")));
     }
 }

@@ -134,7 +134,7 @@ impl ConnectionSet {
     pub fn proxy_refusal(&self, conn: ConnId) -> String {
         let connection = &self.list[conn.index()];
         let line = connection.pending.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        if matches!(connection.state, SocketState::Tunnelling(_)) { excerpt::last_line(line) } else { String::new() }
+        if matches!(connection.state, SocketState::Tunnelling(_)) { excerpt::reason_line(line) } else { String::new() }
     }
 
     /// Whether the peer selected no protocol (ALPN) although the client offered some.

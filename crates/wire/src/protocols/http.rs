@@ -13,7 +13,7 @@ use self::answer::{AnswerContent, AnswerMemory, AnswerView};
 pub use self::content_coding::ContentCoding;
 use self::event_stream::EventBody;
 use self::framing::{ChunkStep, Chunks, Framing, LastHeaders, ResponseHead};
-pub use self::framing::{HEAD_LIMIT, headers};
+pub use self::framing::{HEAD_LIMIT, headers, http2_frames};
 pub use self::operations::OPERATIONS;
 use self::request::{RequestTarget, accepted_type, add_path, checked, header_arguments, header_check};
 use super::{AboutData, Call, Protocol, ShownAnswer};

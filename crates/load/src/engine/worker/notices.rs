@@ -2,6 +2,7 @@
 
 use transport::conn_id::ConnId;
 use wire::cause::AttemptCause;
+use wire::excerpt;
 use wire::session::SessionProtocol;
 
 use super::{NO_PROTOCOL, Worker};
@@ -42,6 +43,17 @@ impl<P: SessionProtocol> Worker<P> {
     pub(super) fn notice_refusal(&mut self, by: &str, said: &str) {
         if !said.is_empty() && !std::mem::replace(&mut self.noticed.refusal, true) {
             self.stats.notices.push(format!("{by} refused connections with the message `{said}`"));
+        }
+    }
+
+    /// Adds a notice with the first answer to the opening of a connection that is invalid in the
+    /// protocol.
+    pub(super) fn notice_opening(&mut self, cause: AttemptCause, answer: &[u8]) {
+        if !std::mem::replace(&mut self.noticed.refusal, true) {
+            let (why, shown) = (cause.text(P::REFUSALS), excerpt::reason_line(answer));
+            self.stats
+                .notices
+                .push(format!("the target's answers to the opening of connections are invalid ({why}): `{shown}`"));
         }
     }
 

@@ -17,6 +17,11 @@ pub enum MessageProtocol {
 const ALL: [(MessageProtocol, [&str; 2]); 2] =
     [(MessageProtocol::Grpc, ["grpc", "grpcs"]), (MessageProtocol::Websocket, ["ws", "wss"])];
 
+/// Returns the schemes of their URLs.
+pub fn schemes() -> impl Iterator<Item = &'static str> {
+    ALL.iter().flat_map(|(_, schemes)| schemes.iter().copied())
+}
+
 impl MessageProtocol {
     /// Returns the protocol of a URL, if it is one of these.
     pub fn of(url: &str) -> Option<Self> {

@@ -558,6 +558,13 @@ fn without_login(url: &str) -> String {
     url[start..end].rfind('@').map_or_else(|| url.to_owned(), |at| format!("{}…{}", &url[..start], &url[start + at..]))
 }
 
+/// Returns the list of the schemes of all URLs that `hit` loads.
+fn all_schemes() -> String {
+    let of_web = ["http", "https", "http+unix", HTTP2_BY_TLS, HTTP2_CLEAR].into_iter();
+    let known: Vec<String> = of_web.chain(message_protocols::schemes()).map(|known| format!("{known}://")).collect();
+    text::listed(&known, "and")
+}
+
 /// Parses a URL with one of these schemes. Adds [`USUAL`] if the URL has no scheme. Drops the
 /// fragment, which is not sent.
 ///
@@ -580,15 +587,11 @@ pub fn place(url: &str, schemes: &[&str]) -> Result<HitTarget, OptionProblem> {
         };
     }
     if !schemes.contains(&scheme.as_str()) {
-        let known: Vec<String> = schemes.iter().map(|known| format!("{known}://")).collect();
         let remedy = match authority::way_round(&scheme) {
             Some(way_round) => way_round.to_owned(),
-            None => format!(
-                "`hit` takes {}; for other protocols `plimsoll new URL` writes a file",
-                text::listed(&known, "and")
-            ),
+            None => format!("`hit` takes {}; for other protocols `plimsoll new URL` writes a file", all_schemes()),
         };
-        return Err(bad("not a URL of a web server", &remedy));
+        return Err(bad("`hit` does not load such a URL", &remedy));
     }
     let (authority, rest) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     if authority.contains('@') {

@@ -67,7 +67,7 @@ impl LastHeaders {
 /// Parses the header block at the start of the input. Returns `None` if the block is not complete.
 pub fn parse(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
     if input.first() == Some(&0) {
-        return frames(input);
+        return http2_frames(input);
     }
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut response = httparse::Response::new(&mut headers);
@@ -105,7 +105,7 @@ pub fn parse(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
 
 /// Checks whether bytes that begin with a zero are an HTTP/2 frame: a SETTINGS or GOAWAY frame on
 /// stream 0 (RFC 9113, 4.1, 6.5, 6.8).
-fn frames(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
+pub fn http2_frames(input: &[u8]) -> Result<Option<ResponseHead>, AttemptCause> {
     const HEAD: usize = 9;
     let is_frame = |at: usize, byte: u8| match at {
         0 | 5..=8 => byte == 0,

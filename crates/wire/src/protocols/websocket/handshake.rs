@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use experiment::template::base64_in_place;
 use sha1::{Digest as _, Sha1};
 
-use super::super::http::{HEAD_LIMIT, HttpAddress};
+use super::super::http::{HEAD_LIMIT, HttpAddress, http2_frames};
 use crate::cause::{AttemptCause, Refusal};
 use crate::session::Opening;
 use crate::values::encoding::decode_percent;
@@ -135,7 +135,12 @@ impl Handshake {
             Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
                 return Opening::Refused(AttemptCause::TooLong);
             }
-            Err(_) => return Opening::Refused(AttemptCause::BadAnswer),
+            Err(_) => {
+                return match http2_frames(input) {
+                    Err(cause) => Opening::Refused(cause),
+                    Ok(_) => Opening::Wait { used: 0 },
+                };
+            }
         };
         match answer.code {
             Some(101) if self.accepts(number, answer.headers) => Opening::Open { used },

@@ -107,6 +107,8 @@ fn answers_to_the_handshake() {
     ] {
         assert_eq!(greeted(&mut session, &text), bad, "{text}");
     }
+    let http2 = Opening::Refused(AttemptCause::Malformed(Malformation::Http2));
+    assert_eq!(greeted(&mut session, "\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0d"), http2, "a server of HTTP/2 only");
     for (status, word) in [("200", "http-200"), ("503", "http-503"), ("504", "http-504"), ("418", "http-other")] {
         let answer = format!("HTTP/1.1 {status} No\r\n\r\n");
         let Opening::Refused(cause) = greeted(&mut session, &answer) else { panic!("not refused") };
