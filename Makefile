@@ -26,11 +26,13 @@ TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh target:redis t
 SIGNALS = env --default-signal=HUP,INT,QUIT
 # Most of them wait for others most of the time.
 export RUST_TEST_THREADS ?= 8
+# Those of the parts run beside those on real runs.
+PARTS_THREADS ?= 4
 
 # Where rustup puts cargo, for shells that do not know it yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run check quick test test-without-ring test-readers test-fleet test-targets needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages porcupine $(STUDIES)
+.PHONY: help run check quick test test-runs test-parts test-without-ring test-readers test-fleet test-targets needs clippy lint gate bench bench-rally siege fuzz docs pages nvdimm dist packages porcupine $(STUDIES)
 
 help:
 	@echo 'make run    install what is missing, play $(EXPERIMENT), say where the report is'
@@ -86,15 +88,22 @@ test:
 	@# The compiler works while the targets' own tests wait for each other.
 	cargo test --quiet --no-run $(WHOLE) & compiler=$$!; for target in vsns docket elasticsearch pacemaker; do \
 		$(MAKE) --no-print-directory -C targets/$$target test || { wait $$compiler; exit 1; }; done; wait $$compiler
-	@# Each of them waits for others most of the time.
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-without-ring test-readers & beside=$$!; \
-		$(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE); tested=$$?; wait $$beside && exit $$tested
+	@# Two at a time, since each of them waits for others most of the time: the tests on real runs, and all others one after the other.
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target test-runs test-parts test-without-ring test-readers
+
+# The tests of the binary from outside.
+test-runs:
+	@$(SIGNALS) cargo test --quiet $(WHOLE) --test e2e
+
+# All others: each test program whose name does not begin with e2.
+test-parts:
+	@RUST_TEST_THREADS=$(PARTS_THREADS) $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --lib --bin plimsoll --bin xtask --test '[!e]*' --test 'e[!2]*'
 
 # The engine where there is no io_uring, without the tests in which it is never used, and those of values and records.
 WITHOUT_IO = calls client encoding encryption etcd expectations feeds grpc http2 limits multiplexed prepare programs records \
 	register scripts secret steps tls units websocket
 test-without-ring:
-	WITHOUT_RING=1 $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations -- $(WITHOUT_IO:%=--skip %::)
+	@RUST_TEST_THREADS=$(PARTS_THREADS) WITHOUT_RING=1 $(SIGNALS) cargo test --quiet --no-fail-fast $(WHOLE) --test engine --test allocations -- $(WITHOUT_IO:%=--skip %::)
 
 # What others read, read by their own libraries.
 test-readers:
