@@ -77,7 +77,10 @@ fn the_history_has_versions_and_compare_and_sets() {
     let steps = [("add", &[key, "value={agent}-{seq}-a"][..]), ("set", &[key, "value={agent}-{seq}"]), ("get", &[key])];
     let mut steps = steps.map(|(call, with)| Step { audit: true, ..step(call, with) });
     steps[0].expect = pairs(&["status=exists"]);
-    let run = play(server.orders(4, steps.to_vec()));
+    let mut orders = server.orders(4, steps.to_vec());
+    // Each read is compared with all writes.
+    orders.load.think_s = 0.002;
+    let run = play(orders);
     let history = run.history();
     let of = |effect: &str| history.iter().filter(|entry| entry.effect == effect).copied().collect::<Vec<_>>();
     assert!(of("write").len() > 10 && of("write").iter().all(|entry| entry.version > Some(0)));

@@ -163,7 +163,7 @@ fn a_full_disk_at_the_conductor_ends_the_fleet() {
     let sandbox = Sandbox::new();
     let file = experiment(&sandbox, "");
     // The results and the page need more space than the records had.
-    let script = "\"$2\" run \"$3\" --set load.time=10m --set load.rate=2000 --out \"$1\" --accept; code=$?; \
+    let script = "\"$2\" run \"$3\" --set load.time=10m --set load.rate=300 --out \"$1\" --accept; code=$?; \
         mount -o remount,size=64m \"$1\"; \"$2\" analyze \"$1\"/* --json; exit $code";
     let Some(output) = crate::interruptions::on_a_disk_of("256k", &sandbox, script, &file) else { return };
     let (said, found) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
@@ -181,7 +181,7 @@ fn a_full_disk_at_the_conductor_ends_the_fleet() {
 fn a_filling_disk_at_the_conductor_ends_the_fleet_with_a_report() {
     let sandbox = Sandbox::new();
     let file = experiment(&sandbox, "");
-    let script = "head -c 21700000 /dev/zero > \"$1/filled\"; \"$2\" run \"$3\" --set load.time=10m --set load.rate=3000 \
+    let script = "head -c 21700000 /dev/zero > \"$1/filled\"; \"$2\" run \"$3\" --set load.time=10m --set load.rate=300 \
         --out \"$1\" --accept; code=$?; cat \"$1\"/*/ending.json; ls \"$1\"/*/; exit $code";
     let Some(output) = crate::interruptions::on_a_disk_of("24m", &sandbox, script, &file) else { return };
     let (said, found) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));

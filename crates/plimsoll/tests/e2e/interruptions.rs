@@ -9,6 +9,8 @@ use std::time::Duration;
 use crate::sandbox::{Played, Sandbox, json, marked, number};
 
 const FIRST: &str = "experiments/01-first-run.toml";
+/// Pause of its agents, which leaves the machine to other tests.
+const THINK: &str = "load.think=10ms";
 
 /// Checks that the run folder is marked as interrupted and has results up to the interruption.
 pub fn is_partial(played: &Played, run: &Path) {
@@ -22,7 +24,7 @@ pub fn is_partial(played: &Played, run: &Path) {
 fn interrupted_runs_keep_their_records() {
     for signals in [&["INT"][..], &["INT", "INT"], &["TERM"], &["HUP"], &["HUP", "HUP", "HUP", "HUP", "HUP"]] {
         let sandbox = Sandbox::new();
-        let mut playing = sandbox.start_run(&[FIRST, "--set", "load.time=10m"]);
+        let mut playing = sandbox.start_run(&[FIRST, "--set", THINK, "--set", "load.time=10m"]);
         playing.wait_for_records();
         for signal in signals {
             playing.signal(signal);
@@ -38,7 +40,7 @@ fn interrupted_runs_keep_their_records() {
 #[test]
 fn clean_and_analyze_work_after_a_kill() {
     let sandbox = Sandbox::new();
-    let mut playing = sandbox.start_run(&[FIRST, "--set", "load.time=10m"]);
+    let mut playing = sandbox.start_run(&[FIRST, "--set", THINK, "--set", "load.time=10m"]);
     playing.wait_for_records();
     playing.signal("KILL");
     playing.wait();
@@ -55,19 +57,19 @@ fn clean_and_analyze_work_after_a_kill() {
 #[test]
 fn the_next_run_cleans_up_after_a_killed_run() {
     let sandbox = Sandbox::new();
-    let mut playing = sandbox.start_run(&[FIRST, "--set", "load.time=10m"]);
+    let mut playing = sandbox.start_run(&[FIRST, "--set", THINK, "--set", "load.time=10m"]);
     playing.wait_for_load(Duration::ZERO);
     assert!(marked(&sandbox.mark()).len() > 1, "the target carries the mark");
     playing.signal("KILL");
     playing.wait();
-    sandbox.run(&[FIRST, "--set", "load.time=1500ms"]).exits(0);
+    sandbox.run(&[FIRST, "--set", THINK, "--set", "load.time=1500ms"]).exits(0);
     assert_eq!(sandbox.leftovers(), [""; 0]);
 }
 
 #[test]
 fn clean_leaves_a_live_run_alone() {
     let sandbox = Sandbox::new();
-    let mut playing = sandbox.start_run(&[FIRST, "--set", "load.time=10m"]);
+    let mut playing = sandbox.start_run(&[FIRST, "--set", THINK, "--set", "load.time=10m"]);
     playing.wait_for_load(Duration::ZERO);
     let before = marked(&sandbox.mark()).len();
     sandbox.play(&["clean"]).exits(0);
@@ -79,7 +81,7 @@ fn clean_leaves_a_live_run_alone() {
 #[test]
 fn an_interrupted_run_can_be_resumed() {
     let sandbox = Sandbox::new();
-    let mut playing = sandbox.start_run(&[FIRST, "--set", "load.time=3s", "--set", "repeat=2"]);
+    let mut playing = sandbox.start_run(&[FIRST, "--set", THINK, "--set", "load.time=3s", "--set", "repeat=2"]);
     playing.wait_for_load(Duration::ZERO);
     playing.signal("INT");
     playing.wait().exits(130);
@@ -131,7 +133,7 @@ with = { path = "{feed.paths.path}" }
 #[test]
 fn truncated_records_are_read_up_to_the_cut() {
     let sandbox = Sandbox::new();
-    sandbox.run(&[FIRST, "--set", "load.time=3s"]).exits(0);
+    sandbox.run(&[FIRST, "--set", THINK, "--set", "load.time=3s"]).exits(0);
     let run = sandbox.run_folder();
     let trial = run.join("trials/001");
     for name in ["load.hlog", "outcomes.csv", "samples.csv", "events.jsonl", "generator.csv", "attempts.csv"] {
@@ -146,7 +148,7 @@ fn truncated_records_are_read_up_to_the_cut() {
 #[test]
 fn a_broken_record_is_reported_with_its_line() {
     let sandbox = Sandbox::new();
-    sandbox.run(&[FIRST, "--set", "load.time=2s"]).exits(0);
+    sandbox.run(&[FIRST, "--set", THINK, "--set", "load.time=2s"]).exits(0);
     let run = sandbox.run_folder();
     let path = run.join("trials/001/outcomes.csv");
     let text = fs::read_to_string(&path).unwrap();
@@ -209,7 +211,7 @@ fn a_full_disk_is_reported_and_nothing_is_left() {
 fn a_filling_disk_ends_the_run_with_a_report() {
     let sandbox = Sandbox::new();
     // An eighth of the disk is kept free. This leaves slightly more.
-    let script = "head -c 21700000 /dev/zero > \"$1/filled\"; \"$2\" run \"$3\" --set load.time=3m --out \"$1\" --accept; \
+    let script = "head -c 21700000 /dev/zero > \"$1/filled\"; \"$2\" run \"$3\" --set load.time=3m --set load.think=10ms --out \"$1\" --accept; \
         code=$?; cat \"$1\"/*/ending.json; ls \"$1\"/*/; exit $code";
     let Some(output) = on_a_disk_of("24m", &sandbox, script, FIRST) else { return };
     let (said, found) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
@@ -254,7 +256,7 @@ fn clean_in_a_container_leaves_a_live_run_alone() {
         return;
     }
     let mut sandbox = Sandbox::new();
-    let mut playing = sandbox.start_run(&[FIRST, "--set", "load.time=10m"]);
+    let mut playing = sandbox.start_run(&[FIRST, "--set", THINK, "--set", "load.time=10m"]);
     playing.wait_for_load(Duration::ZERO);
     let before = sandbox.leftovers_now();
     let here = sandbox.path().to_path_buf();
@@ -273,7 +275,7 @@ fn a_missing_tmpdir_is_reported_and_not_created() {
     let missing = sandbox.path().join("no/such");
     let variable = ("TMPDIR", missing.to_str().unwrap());
     let runs = sandbox.path().join("runs");
-    let run = ["run", FIRST, "--set", "load.time=2s", "--accept", "--out", runs.to_str().unwrap()];
+    let run = ["run", FIRST, "--set", THINK, "--set", "load.time=2s", "--accept", "--out", runs.to_str().unwrap()];
     sandbox.play_with(variable, &run).exits(3).says(&["no/such", "TMPDIR"]);
     sandbox.play_with(variable, &["clean"]).exits(0);
     assert!(!sandbox.path().join("no").exists());
@@ -282,7 +284,7 @@ fn a_missing_tmpdir_is_reported_and_not_created() {
 #[test]
 fn a_resumed_run_stays_within_its_folder() {
     let sandbox = Sandbox::new();
-    sandbox.run(&[FIRST, "--set", "load.time=2s"]).exits(0);
+    sandbox.run(&[FIRST, "--set", THINK, "--set", "load.time=2s"]).exits(0);
     let run = sandbox.run_folder();
     let victim = sandbox.path().join("victim");
     fs::create_dir(&victim).unwrap();
