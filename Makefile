@@ -22,8 +22,8 @@ WHOLE = --workspace --features plimsoll/scripts --locked
 LINT_NEEDS = rust compiler c++ erlang-checks shellcheck
 TEST_NEEDS = rust compiler c++ erlang-tests docket python lab ssh target:redis target:etcd memcached nghttpd python-grpc nginx curl websockets
 
-# Tests send signals, which `nohup` and a shell's `&` have all below them ignore.
-SIGNALS = env --default-signal=HUP,INT,QUIT
+# Tests send signals, which `nohup` and a shell's `&` have all below them ignore. A make that a test calls is on its own.
+SIGNALS = env --default-signal=HUP,INT,QUIT MAKEFLAGS=--no-print-directory
 # Most of them wait for others most of the time.
 export RUST_TEST_THREADS ?= 8
 # Those of the parts run beside those on real runs.
