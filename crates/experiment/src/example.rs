@@ -18,6 +18,8 @@ pub enum Example {
         url: String,
         /// Files that describe the calls, if the target does not.
         proto: Vec<String>,
+        /// Settings for TLS, as an inline table.
+        tls: Option<String>,
         calls: Vec<DescribedCall>,
     },
     /// A target folder, by name.
@@ -75,8 +77,10 @@ fn suffix(hint: &Option<String>) -> String {
 /// The catalog has no such target, or no protocol for the URL.
 pub fn example(for_what: &Example, catalog: &Catalog) -> Result<String, ExampleError> {
     let text = match for_what {
-        Example::Url(url) => for_url(url, catalog, None),
-        Example::Calls { url, proto, calls } => for_url(url, catalog, Some((proto, calls))),
+        Example::Url(url) => for_url(url, None, catalog, load),
+        Example::Calls { url, tls, proto, calls } => for_url(url, tls.as_deref(), catalog, |_, _| {
+            [LOAD.to_owned(), proto_files(proto), described_steps(calls)].concat()
+        }),
         Example::Target(name) => for_target(name, catalog),
     };
     Ok(format!("{SCHEMA}{}", text?))
@@ -88,10 +92,13 @@ const SCHEMA: &str = "#:schema ./experiment.schema.json\n\
     # With this schema an editor completes and checks the file (VS Code: Even Better TOML). To make it:\n\
     # plimsoll schema experiment > experiment.schema.json\n\n";
 
+/// Returns the example for a URL. `tls` is the inline table of that name, and `load` returns the
+/// text of the load for a protocol and the URL's path.
 fn for_url(
     url: &str,
+    tls: Option<&str>,
     catalog: &Catalog,
-    described: Option<(&[String], &[DescribedCall])>,
+    load: impl FnOnce(&Protocol, &str) -> String,
 ) -> Result<String, ExampleError> {
     let scheme = parse_url(url).map_err(|why| ExampleError::NotAUrl { url: url.to_owned(), why })?;
     let found = catalog.protocols.iter().find(|protocol| protocol.schemes.contains(&scheme));
@@ -101,10 +108,6 @@ fn for_url(
         ExampleError::NoProtocol { name: scheme.to_owned(), hint }
     })?;
     let path = url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or("/");
-    let load = match described {
-        Some((proto, calls)) => [LOAD.to_owned(), proto_files(proto), described_steps(calls)].concat(),
-        None => load(protocol, path),
-    };
     Ok([
         "title = \"Is it fast enough?\"\n\
          asks  = \"How many requests per second, and how fast are they answered?\"\n\
@@ -112,10 +115,11 @@ fn for_url(
          [target]\n"
             .to_owned(),
         format!("url = {}\n", text::toml_string(url)),
+        tls.map_or_else(String::new, |tls| format!("tls = {tls}\n")),
         "# start = \"docker compose up\"  # command that starts the target; without it, it must already run\n\
          # ready = \"http://localhost:8080/health\"   # URL that must answer 2xx before the load starts\n"
             .to_owned(),
-        load,
+        load(protocol, path),
         "\n# A gate: if it does not hold, `plimsoll run` exits with 5.\n[[require]]\nmetric = \"latency_us.p99\"\nbelow  = \"50ms\"\n"
             .to_owned(),
         SWEEP.to_owned(),

@@ -40,10 +40,11 @@ pub fn connect_trusting(
 pub fn described_calls(
     protocol: &str,
     service: &str,
+    trust: &TlsTrust,
     proto: &[String],
     timeout: Duration,
 ) -> Result<Vec<DescribedCall>, CallError> {
-    (kind(protocol)?.described_calls)(service, proto, timeout)
+    (kind(protocol)?.described_calls)(service, trust, proto, timeout)
 }
 
 fn kind(protocol: &str) -> Result<&'static ProtocolKind, CallError> {

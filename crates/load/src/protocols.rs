@@ -50,7 +50,7 @@ pub fn find(name: &str) -> Option<&'static ProtocolKind> {
 }
 
 /// Returns the calls of a service, described by files or by the service.
-type DescribeCalls = fn(&str, &[String], Duration) -> Result<Vec<DescribedCall>, CallError>;
+type DescribeCalls = fn(&str, &TlsTrust, &[String], Duration) -> Result<Vec<DescribedCall>, CallError>;
 
 /// A protocol, with the engine and the client compiled for it.
 #[derive(Debug)]

@@ -464,6 +464,42 @@ pub struct New {
     /// be repeated
     #[arg(long, value_name = "FILE", requires = "target")]
     pub proto: Vec<String>,
+    #[command(flatten)]
+    pub tls: TlsWords,
+}
+
+/// Options for TLS.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TlsWords {
+    /// TLS: trust only the certificate authorities in this PEM file
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
+    /// TLS: accept any certificate
+    #[arg(short = 'k', long)]
+    pub insecure: bool,
+    /// TLS: the client's own certificate, a PEM file, for a server that asks for one
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// TLS: the private key of --cert, a PEM file [default: the file of --cert]
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// TLS: the server name to send (SNI) and to verify, if it is not the URL's host
+    #[arg(long, value_name = "NAME")]
+    pub server_name: Option<String>,
+}
+
+impl TlsWords {
+    /// Returns the options that are given, as `--cacert and --cert`; `None` without any.
+    pub fn given(&self) -> Option<String> {
+        let given = [
+            (self.cacert.is_some(), "--cacert"),
+            (self.insecure, "--insecure"),
+            (self.server_name.is_some(), "--server-name"),
+            (self.cert.is_some(), "--cert"),
+        ];
+        let given: Vec<&str> = given.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
+        (!given.is_empty()).then(|| given.join(" and "))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -669,21 +705,8 @@ pub struct Hit {
     /// Use HTTP/2 with prior knowledge, without TLS
     #[arg(long, conflicts_with_all = ["unix_socket", "proxy"])]
     pub h2c: bool,
-    /// TLS: trust only the certificate authorities in this PEM file
-    #[arg(long, value_name = "FILE")]
-    pub cacert: Option<PathBuf>,
-    /// TLS: accept any certificate
-    #[arg(short = 'k', long)]
-    pub insecure: bool,
-    /// TLS: the client's own certificate, a PEM file, for a server that asks for one
-    #[arg(long, value_name = "FILE")]
-    pub cert: Option<PathBuf>,
-    /// TLS: the private key of --cert, a PEM file [default: the file of --cert]
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub key: Option<PathBuf>,
-    /// TLS: the server name to send (SNI) and to verify, if it is not the URL's host
-    #[arg(long, value_name = "NAME")]
-    pub server_name: Option<String>,
+    #[command(flatten)]
+    pub tls: TlsWords,
     /// Follow redirects once, before the load, and load the URL that they lead to; redirects under
     /// load are not followed
     #[arg(short = 'L', long, conflicts_with = "templates")]

@@ -156,11 +156,12 @@ pub fn ask_types<P: SessionProtocol>(
 /// files `proto` or, without files, by the service. `timeout` limits the connect and each question.
 pub fn described_calls<P: SessionProtocol>(
     service: &str,
+    trust: &TlsTrust,
     proto: &[String],
     timeout: Duration,
 ) -> Result<Vec<DescribedCall>, CallError> {
     if proto.is_empty() {
-        return ask_types::<P>(service, &TlsTrust::default(), &[], timeout).map(|types| P::described_calls(&types));
+        return ask_types::<P>(service, trust, &[], timeout).map(|types| P::described_calls(&types));
     }
     let types = sources::read(proto, &InputFiles::default());
     types.map(|types| P::described_calls(&types)).map_err(|why| CallError::Invalid(format!("`load.proto`: {why}")))

@@ -143,12 +143,18 @@ fn needs_scripts(plan: &Plan, has_scripts: bool) -> Result<(), Failure> {
 
 /// Prints an experiment file to start from.
 pub fn new(arguments: &cli::New) -> Result<Exit, Failure> {
+    let is_described = arguments.target.as_deref().is_some_and(methods::are_described);
+    if let Some(given) = arguments.tls.given().filter(|_| !is_described) {
+        return Err(Failure::Bad {
+            what: format!("{given}: only a server of gRPC is asked"),
+            remedy: "write plimsoll new grpcs://HOST:PORT --cacert FILE".to_owned(),
+        });
+    }
     if let Some(from) = &arguments.from {
         return imports::new(from, arguments);
     }
     let known = catalog::known(None)?;
     let target = arguments.target.as_deref().unwrap_or("echo");
-    let is_described = methods::are_described(target);
     if let Some(file) = arguments.proto.first().filter(|_| !is_described) {
         return Err(Failure::Bad {
             what: format!("--proto {file}: `{target}` is not a URL of gRPC"),
@@ -156,7 +162,7 @@ pub fn new(arguments: &cli::New) -> Result<Exit, Failure> {
         });
     }
     let wanted = match target.contains("://") {
-        true if is_described => methods::example(target, &arguments.proto)?,
+        true if is_described => methods::example(target, &arguments.proto, &arguments.tls)?,
         true => Example::Url(target.to_owned()),
         false => Example::Target(target.to_owned()),
     };

@@ -10,7 +10,7 @@ use experiment::secrets::Secrets;
 use experiment::source::Source;
 use lab::registry::Registry;
 use message_protocols::MessageProtocol;
-use options::{HitOptions, OptionProblem};
+use options::{HitOptions, OptionProblem, TlsOptions};
 use record::folder::RunFolder;
 use record::results::{Results, Trial, Trust};
 use text::numbers;
@@ -34,6 +34,13 @@ pub use elsewhere::said as said_of_options;
 /// Whether a URL is one of gRPC.
 pub fn is_grpc(url: &str) -> bool {
     MessageProtocol::of(url) == Some(MessageProtocol::Grpc)
+}
+
+/// Reads the options for TLS of a command that asks this URL.
+pub fn tls_of(url: &str, words: &cli::TlsWords) -> Result<TlsOptions, Failure> {
+    let mut wrong: Vec<OptionProblem> = options::unencrypted(words, url).into_iter().collect();
+    let tls = TlsOptions::read(words, &mut wrong);
+    if wrong.is_empty() { Ok(tls) } else { Err(refused(&wrong)) }
 }
 
 /// File name that is shown with problems of the experiment.

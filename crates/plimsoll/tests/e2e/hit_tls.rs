@@ -67,8 +67,16 @@ fn spawn(serve: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     Builder::new().name("sealed".to_owned()).spawn(serve).unwrap()
 }
 
-/// Returns a server's configuration, and the certificate of its authority.
-fn signed_config(names: &[&str]) -> (ServerConfig, String) {
+/// A certificate for a server, its key, and the certificate of the authority that signed it.
+pub struct SignedNames {
+    pub certificate: rcgen::Certificate,
+    pub key: KeyPair,
+    /// PEM.
+    pub ca: String,
+}
+
+/// Signs a certificate for these names.
+pub fn signed(names: &[&str]) -> SignedNames {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
@@ -77,6 +85,12 @@ fn signed_config(names: &[&str]) -> (ServerConfig, String) {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
+    SignedNames { certificate, key, ca }
+}
+
+/// Returns a server's configuration, and the certificate of its authority.
+fn signed_config(names: &[&str]) -> (ServerConfig, String) {
+    let SignedNames { certificate, key, ca } = signed(names);
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()

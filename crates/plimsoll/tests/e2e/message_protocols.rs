@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use fixture::KilledAtEnd;
 
+use crate::hit_tls::signed;
 use crate::sandbox::{Sandbox, number, root};
 
 /// Sends messages back. Says two more at once: one before an answer and one after the greeting.
@@ -96,6 +97,26 @@ fn new_needs_files_for_a_server_without_reflection() {
     drop(server);
     sandbox.play(&["new", &url]).exits(2).says(&["cannot connect", "--proto FILE"]);
     sandbox.play(&["new", "http://h/", "--proto", "a.proto"]).exits(2).says(&["not a URL of gRPC"]);
+}
+
+#[test]
+fn new_trusts_a_private_authority() {
+    let sandbox = Sandbox::new();
+    let signed = signed(&["127.0.0.1"]);
+    let files =
+        [("key.pem", signed.key.serialize_pem()), ("cert.pem", signed.certificate.pem()), ("ca.pem", signed.ca)];
+    let [key, certificate, ca] = files.map(|(name, content)| sandbox.file(name, content));
+    let (_server, url) = grpc(&["--tls", &key, &certificate]);
+    let url = format!("{}/test.kinds.v1.Echo/Say", url.replace("grpc://", "grpcs://"));
+    sandbox.play(&["new", &url]).exits(2).says(&["bad certificate", "--cacert FILE"]);
+    let made = sandbox.play(&["new", &url, "--cacert", &ca]).exits(0).stdout;
+    assert!(made.contains(&format!("tls = {{ ca = \"{ca}\" }}\n")), "{made}");
+    let made = sandbox.file("sealed.toml", &made);
+    let results = sandbox.run(&[&made, "--set", "load.time=1s", "--set", "load.ramp=0s"]).json();
+    assert!(number(&results, "/trials/0/outcomes/ok") > 0.0 && number(&results, "/trials/0/outcomes/failed") == 0.0);
+    let plain = url.replace("grpcs://", "grpc://");
+    sandbox.play(&["new", &plain, "--cacert", &ca]).exits(2).says(&["--cacert without grpcs"]);
+    sandbox.play(&["new", "redis", "--cacert", &ca]).exits(2).says(&["only a server of gRPC is asked"]);
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub fn in_options(words: &cli::Hit) -> Result<Cow<'_, cli::Hit>, Failure> {
         method: Some(request.method),
         headers: headers.collect(),
         body,
-        insecure: words.insecure || recording.is_insecure,
+        tls: cli::TlsWords { insecure: words.tls.insecure || recording.is_insecure, ..words.tls.clone() },
         curl: Vec::new(),
         ..words.clone()
     }))

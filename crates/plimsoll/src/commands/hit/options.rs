@@ -6,6 +6,7 @@ use std::path::Path;
 use experiment::authority;
 use experiment::catalog::{Field, Operation, Protocol};
 use experiment::duration;
+use experiment::plan;
 use experiment::pointer::{self, Pointer};
 use experiment::socket_url;
 
@@ -702,38 +703,76 @@ fn read_connections(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec
 }
 
 fn read_tls(words: &cli::Hit, place: Option<&HitTarget>, wrong: &mut Vec<OptionProblem>) -> TlsOptions {
-    let given = [
-        (words.cacert.is_some(), "--cacert"),
-        (words.insecure, "--insecure"),
-        (words.server_name.is_some(), "--server-name"),
-        (words.cert.is_some(), "--cert"),
-    ];
-    let given: Vec<&str> = given.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
     // A redirect may lead to https.
-    if let Some(place) = place
-        && !(given.is_empty() || words.location || is_encrypted(&place.service))
-    {
-        wrong.push(OptionProblem::new(
-            format!("{} without https: connections to {} are not encrypted", given.join(" and "), place.service),
-            "write a URL such as https://localhost:8443/, or remove the option",
-        ));
+    let service = place.map(|place| place.service.as_str()).filter(|_| !words.location);
+    wrong.extend(service.and_then(|service| unencrypted(&words.tls, service)));
+    TlsOptions::read(&words.tls, wrong)
+}
+
+/// Refuses options for TLS if connections to the URL are not encrypted.
+pub fn unencrypted(words: &cli::TlsWords, url: &str) -> Option<OptionProblem> {
+    let given = words.given().filter(|_| !is_encrypted(url))?;
+    let secure = match MessageProtocol::of(url) {
+        Some(MessageProtocol::Grpc) => "grpcs",
+        Some(MessageProtocol::Websocket) => "wss",
+        None => "https",
+    };
+    Some(OptionProblem::new(
+        format!("{given} without {secure}: connections to {url} are not encrypted"),
+        format!("write a URL such as {secure}://localhost:8443/, or remove the option"),
+    ))
+}
+
+impl TlsOptions {
+    /// Reads the options, and checks that the files have what they must.
+    pub fn read(words: &cli::TlsWords, wrong: &mut Vec<OptionProblem>) -> Self {
+        if words.insecure && words.cacert.is_some() {
+            wrong.push(OptionProblem::new(
+                "--insecure with --cacert: one accepts any certificate, the other only those that the CAs in the \
+                 file signed",
+                "remove --insecure",
+            ));
+        }
+        let ca = pem_file("--cacert", words.cacert.as_deref(), CERTIFICATE, wrong);
+        let cert = pem_file("--cert", words.cert.as_deref(), CERTIFICATE, wrong);
+        let key = pem_file("--key", words.key.as_deref(), KEY, wrong);
+        // The certificate and its key may be in one file, as with curl.
+        if cert.is_some() && words.key.is_none() {
+            let wanted = PemKind { hint: "give the file that has the key with --key", ..KEY };
+            pem_file("--cert", words.cert.as_deref(), wanted, wrong);
+        }
+        Self { ca, is_insecure: words.insecure, server_name: words.server_name.clone(), cert, key, proxy: None }
     }
-    if words.insecure && words.cacert.is_some() {
-        wrong.push(OptionProblem::new(
-            "--insecure with --cacert: one accepts any certificate, the other only those that the CAs in the file \
-             signed",
-            "remove --insecure",
-        ));
+
+    /// Returns the same settings in the form of a plan.
+    pub fn settings(&self) -> plan::Tls {
+        plan::Tls {
+            ca: self.ca.clone(),
+            insecure: self.is_insecure,
+            server_name: self.server_name.clone(),
+            cert: self.cert.clone(),
+            key: self.key.clone(),
+            proxy: self.proxy.clone(),
+        }
     }
-    let ca = pem_file("--cacert", words.cacert.as_deref(), CERTIFICATE, wrong);
-    let cert = pem_file("--cert", words.cert.as_deref(), CERTIFICATE, wrong);
-    let key = pem_file("--key", words.key.as_deref(), KEY, wrong);
-    // The certificate and its key may be in one file, as with curl.
-    if cert.is_some() && words.key.is_none() {
-        let wanted = PemKind { hint: "give the file that has the key with --key", ..KEY };
-        pem_file("--cert", words.cert.as_deref(), wanted, wrong);
+
+    /// Returns the inline table `tls` of an experiment file; `None` if no option is set.
+    pub fn text(&self) -> Option<String> {
+        let insecure = if self.is_insecure { Some("true".to_owned()) } else { None };
+        let [ca, server_name, cert, key, proxy] = [&self.ca, &self.server_name, &self.cert, &self.key, &self.proxy]
+            .map(|text| text.as_ref().map(|text| text::toml_string(text)));
+        let keys = [
+            ("ca", ca),
+            ("insecure", insecure),
+            ("server_name", server_name),
+            ("cert", cert),
+            ("key", key),
+            ("proxy", proxy),
+        ];
+        let given: Vec<String> =
+            keys.into_iter().filter_map(|(key, value)| Some(format!("{key} = {}", value?))).collect();
+        (!given.is_empty()).then(|| format!("{{ {} }}", given.join(", ")))
     }
-    TlsOptions { ca, is_insecure: words.insecure, server_name: words.server_name.clone(), cert, key, proxy: None }
 }
 
 /// Content that a PEM file must have (RFC 7468, 5.1).
@@ -839,7 +878,7 @@ pub fn experiment(asked: &HitOptions) -> String {
         load.push(("proto", format!("[{}]", files.join(", "))));
     }
     let mut target = vec![("url", text::toml_string(&asked.place.service))];
-    target.extend(tls_text(&asked.connections.tls).map(|tls| ("tls", tls)));
+    target.extend(asked.connections.tls.text().map(|tls| ("tls", tls)));
     let by = asked.by.as_ref().map_or_else(String::new, generator_place_text);
     let fleet = asked.generators.map(|generators| format!("\n[fleet]\ngenerators = {generators}\n{by}"));
     let mut step = vec![("call", text::toml_string(&asked.method)), ("with", table(&asked.arguments()))];
@@ -890,23 +929,6 @@ fn connections_text(connections: &ConnectionOptions) -> Vec<(&'static str, Strin
     let closed = connections.is_closed.then(|| ("keep_alive", "false".to_owned()));
     let pipeline = connections.pipeline.map(|agents| ("pipeline", agents.to_string()));
     closed.into_iter().chain(pipeline).collect()
-}
-
-/// Returns the inline table `tls`; `None` if no TLS option is set.
-fn tls_text(tls: &TlsOptions) -> Option<String> {
-    let insecure = if tls.is_insecure { Some("true".to_owned()) } else { None };
-    let [ca, server_name, cert, key, proxy] = [&tls.ca, &tls.server_name, &tls.cert, &tls.key, &tls.proxy]
-        .map(|text| text.as_ref().map(|text| text::toml_string(text)));
-    let keys = [
-        ("ca", ca),
-        ("insecure", insecure),
-        ("server_name", server_name),
-        ("cert", cert),
-        ("key", key),
-        ("proxy", proxy),
-    ];
-    let given: Vec<String> = keys.into_iter().filter_map(|(key, value)| Some(format!("{key} = {}", value?))).collect();
-    (!given.is_empty()).then(|| format!("{{ {} }}", given.join(", ")))
 }
 
 /// Formats `key = value` lines with aligned equals signs.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use experiment::catalog::Protocol;
-use experiment::{duration, plan};
+use experiment::duration;
 use load::TlsTrust;
 
 use super::debug;
@@ -69,16 +69,7 @@ fn location(asked: &HitOptions, protocol: &Protocol) -> Result<Option<String>, F
         what: format!("no answer from {service}: {error}"),
         remedy: debug::remedy(service, &error.to_string(), b"").to_owned(),
     };
-    let tls = &asked.connections.tls;
-    let tls = plan::Tls {
-        ca: tls.ca.clone(),
-        insecure: tls.is_insecure,
-        server_name: tls.server_name.clone(),
-        cert: tls.cert.clone(),
-        key: tls.key.clone(),
-        proxy: tls.proxy.clone(),
-    };
-    let trust = TlsTrust { tls, ..TlsTrust::default() };
+    let trust = TlsTrust { tls: asked.connections.tls.settings(), ..TlsTrust::default() };
     let timeout = asked.timeout.as_deref().and_then(|text| duration::parse_s(text).ok());
     let timeout = timeout.map_or(PATIENCE, Duration::from_secs_f64);
     let mut client =
