@@ -6,6 +6,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use linearizability::{Access, Operation, QueueAccess, QueueOperation, SetAccess, SetOperation, Status};
 use record::events::{By, HistoryEntry};
 
+use crate::live_collections::CollectionOperation;
+
 const NS_PER_S: f64 = 1e9;
 
 /// Operations of a load and its preparation. Keys of spaces that were emptied as a whole are left
@@ -71,12 +73,19 @@ impl<'a> ClientHistory<'a> {
                 keys.push(KeyOperations { space, key, ..KeyOperations::default() });
                 keys.len() - 1
             });
-            if line.is_of_queue() {
-                keys[place].add_to_queue(line, &mut values);
-                continue;
-            }
-            if line.is_of_set() {
-                keys[place].add_to_set(line, &mut values);
+            if line.is_of_queue() || line.is_of_set() {
+                match collection_operation(line, |value| values.of(value)) {
+                    Some(Ok(CollectionOperation::Queue(operation))) => {
+                        keys[place].lines.push(line);
+                        keys[place].queue.push(operation);
+                    }
+                    Some(Ok(CollectionOperation::Set(operation))) => {
+                        keys[place].lines.push(line);
+                        keys[place].set.push(operation);
+                    }
+                    Some(Err(Untold)) => keys[place].is_left_out = true,
+                    None => {}
+                }
                 continue;
             }
             match operation(line, place as u64, |value| values.of(value)) {
@@ -145,50 +154,32 @@ pub(crate) fn key_name(space: &str, key: &str) -> String {
     if space.is_empty() { key.to_owned() } else { format!("{space}/{key}") }
 }
 
-impl<'a> KeyOperations<'a> {
-    /// Adds an operation on a queue, unless it had no effect.
-    fn add_to_queue(&mut self, line: &'a HistoryEntry, values: &mut ValueNumbers<'a>) {
-        let status = match line.applied {
-            Some(true) => Status::Applied,
-            Some(false) => return,
-            None => Status::Unknown,
-        };
-        let access = match (line.effect.as_str(), line.value.as_deref().map(|value| values.of(value))) {
-            ("enqueue", Some(value)) => Some(QueueAccess::Enqueue { value }),
-            ("dequeue", value) => Some(QueueAccess::Dequeue { value }),
-            _ => None,
-        };
-        let (Some(start_s), Some(access)) = (line.start_s, access) else {
-            self.is_left_out = true;
-            return;
-        };
-        let end_ns = (status != Status::Unknown).then_some(ns(line.at_s));
-        self.lines.push(line);
-        self.queue.push(QueueOperation { start_ns: ns(start_s), end_ns, access, status });
-    }
-
-    /// Adds an operation on a set, unless it had no effect and saw nothing.
-    fn add_to_set(&mut self, line: &'a HistoryEntry, values: &mut ValueNumbers<'a>) {
-        let status = match line.applied {
-            Some(true) => Status::Applied,
-            None if line.effect == "add_to_set" => Status::Unknown,
-            _ => return,
-        };
-        let access = match (line.effect.as_str(), line.value.as_deref()) {
-            ("add_to_set", Some(value)) => Some(SetAccess::Add { element: values.of(value) }),
-            ("members", Some(list)) => serde_json::from_str::<Vec<String>>(list).ok().map(|members| SetAccess::Read {
-                elements: members.into_iter().map(|member| values.of(member)).collect(),
-            }),
-            _ => None,
-        };
-        let (Some(start_s), Some(access)) = (line.start_s, access) else {
-            self.is_left_out = true;
-            return;
-        };
-        let end_ns = (status != Status::Unknown).then_some(ns(line.at_s));
-        self.lines.push(line);
-        self.set.push(SetOperation { start_ns: ns(start_s), end_ns, access, status });
-    }
+/// Returns the operation of a line on a queue or a set, or `None` if it had no effect and saw
+/// nothing. `number_of` returns the number of a value.
+pub(crate) fn collection_operation<'a>(
+    line: &'a HistoryEntry,
+    mut number_of: impl FnMut(Cow<'a, str>) -> u64,
+) -> Option<Result<CollectionOperation, Untold>> {
+    let status = match line.applied {
+        Some(true) => Status::Applied,
+        Some(false) => return None,
+        None if line.effect == "members" => return None,
+        None => Status::Unknown,
+    };
+    let Some(start_s) = line.start_s else { return Some(Err(Untold)) };
+    let (start_ns, end_ns) = (ns(start_s), (status != Status::Unknown).then_some(ns(line.at_s)));
+    let queue = |access| CollectionOperation::Queue(QueueOperation { start_ns, end_ns, access, status });
+    let set = |access| CollectionOperation::Set(SetOperation { start_ns, end_ns, access, status });
+    Some(Ok(match (line.effect.as_str(), line.value.as_deref()) {
+        ("enqueue", Some(value)) => queue(QueueAccess::Enqueue { value: number_of(value.into()) }),
+        ("dequeue", value) => queue(QueueAccess::Dequeue { value: value.map(|value| number_of(value.into())) }),
+        ("add_to_set", Some(value)) => set(SetAccess::Add { element: number_of(value.into()) }),
+        ("members", Some(list)) => {
+            let Ok(members) = serde_json::from_str::<Vec<String>>(list) else { return Some(Err(Untold)) };
+            set(SetAccess::Read { elements: members.into_iter().map(|member| number_of(member.into())).collect() })
+        }
+        _ => return Some(Err(Untold)),
+    }))
 }
 
 impl KeyOperations<'_> {

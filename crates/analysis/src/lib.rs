@@ -23,6 +23,7 @@ mod history;
 mod host_usage;
 mod late_starts;
 mod latency_series;
+mod live_collections;
 mod live_consistency;
 mod load_groups;
 mod load_window;

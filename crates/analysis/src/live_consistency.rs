@@ -10,7 +10,8 @@ use linearizability::{Checker, Proof};
 use record::events::HistoryEntry;
 
 use crate::audit::{proofs, single_copy};
-use crate::client_history::{key_name, ns, operation};
+use crate::client_history::{collection_operation, key_name, ns, operation};
+use crate::live_collections::{CollectionViolation, LiveCollections};
 
 /// Number of the latest operations whose lines are kept, to describe a violation.
 const RECENT: usize = 100_000;
@@ -19,15 +20,23 @@ const RECENT: usize = 100_000;
 #[derive(Debug)]
 pub struct LiveConsistency {
     checker: Checker,
+    checker_lines: RecentLines,
+    /// Keys that are queues or sets.
+    collections: LiveCollections,
+    collection_lines: RecentLines,
+    violation: Option<CollectionViolation>,
     /// Keys by their number.
     keys: HashMap<u64, LiveKey>,
     /// Spaces that were emptied as a whole.
     emptied: BTreeSet<String>,
     seed: u64,
-    /// Lines of the latest operations that the checker has.
-    recent: VecDeque<HistoryEntry>,
-    /// Number of lines that came before them.
-    before_recent: usize,
+}
+
+/// Lines of the latest operations, and the number of lines before them.
+#[derive(Debug, Default)]
+struct RecentLines {
+    lines: VecDeque<HistoryEntry>,
+    before: usize,
 }
 
 /// A key that was found not to be linearizable.
@@ -44,6 +53,8 @@ pub struct LiveViolation {
 struct LiveKey {
     space: String,
     key: String,
+    /// Whether clients use the key as a queue or a set. `None` if it was not used.
+    is_collection: Option<bool>,
     /// Whether something about the key is not known.
     is_left_out: bool,
 }
@@ -52,9 +63,16 @@ impl LiveConsistency {
     /// Starts a check. `seed` decides the numbers of keys and values: hashes of their texts.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let checker = Checker::new(single_copy::settings(0));
-        let (keys, emptied) = (HashMap::new(), BTreeSet::new());
-        Self { checker, keys, emptied, seed, recent: VecDeque::new(), before_recent: 0 }
+        Self {
+            checker: Checker::new(single_copy::settings(0)),
+            checker_lines: RecentLines::default(),
+            collections: LiveCollections::default(),
+            collection_lines: RecentLines::default(),
+            violation: None,
+            keys: HashMap::new(),
+            emptied: BTreeSet::new(),
+            seed,
+        }
     }
 
     /// Adds an operation that has ended. It was certainly not sent before `not_before_s`.
@@ -70,14 +88,29 @@ impl LiveConsistency {
         let key = match self.keys.entry(number) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                new.insert(LiveKey { space: line.space.clone(), key: line.key.clone(), is_left_out: false })
+                let (space, key) = (line.space.clone(), line.key.clone());
+                new.insert(LiveKey { space, key, is_collection: None, is_left_out: false })
             }
         };
+        let is_collection = line.is_of_queue() || line.is_of_set();
+        // A key that is used in two ways is not checked.
+        key.is_left_out |= *key.is_collection.get_or_insert(is_collection) != is_collection;
+        if is_collection {
+            let operation = collection_operation(&line, |value| hash(seed, value));
+            key.is_left_out |= matches!(operation, Some(Err(_)));
+            if key.is_left_out {
+                self.collections.leave_out(number);
+            } else if let Some(Ok(operation)) = operation {
+                let place = self.collection_lines.push(line);
+                self.collections.push(number, place, operation.not_before(ns(not_before_s)));
+            }
+            return;
+        }
         match operation(&line, number, |value| hash(seed, value)) {
             Some(Ok(mut operation)) if !key.is_left_out => {
                 operation.start_ns = operation.start_ns.max(ns(not_before_s));
                 self.checker.push(&operation);
-                self.keep(line);
+                self.checker_lines.push(line);
             }
             Some(Err(_)) => key.is_left_out = true,
             Some(Ok(_)) | None => {}
@@ -89,42 +122,57 @@ impl LiveConsistency {
     pub fn check(&mut self, open_since_s: f64) {
         self.checker.advance(ns(open_since_s));
         self.checker.check_all();
+        if self.violation.is_none() {
+            self.violation = self.collections.check(ns(open_since_s));
+        }
     }
 
     /// Returns the first violation that was found.
     #[must_use]
     pub fn violation(&self) -> Option<LiveViolation> {
-        let mut violated =
-            self.checker.violations().filter_map(|(number, proof)| Some((self.keys.get(&number)?, proof)));
-        let (key, proof) = violated.find(|(key, _)| !key.is_left_out && !self.emptied.contains(&key.space))?;
-        Some(LiveViolation { key: key_name(&key.space, &key.key), explanation: self.explanation(proof) })
-    }
-
-    /// Returns the explanation of a proof. Operations and values that are no longer kept have no
-    /// names.
-    fn explanation(&self, proof: &Proof) -> String {
-        let line = |place: usize| self.recent.get(place.checked_sub(self.before_recent)?);
-        let operation = |place| line(place).map_or_else(|| "an earlier operation".to_owned(), proofs::name);
-        let value = |number: u64| {
-            let texts = self.recent.iter().flat_map(|line| [&line.value, &line.from, &line.found]).flatten();
-            let text = texts.into_iter().find(|text| hash(self.seed, text.as_str()) == number);
-            text.map_or_else(|| "an earlier value".to_owned(), |text| proofs::quoted(text))
+        let checked = |key: &&LiveKey| !key.is_left_out && !self.emptied.contains(&key.space);
+        let told = |number: u64, explanation: &dyn Fn() -> String| {
+            let key = self.keys.get(&number).filter(checked)?;
+            Some(LiveViolation { key: key_name(&key.space, &key.key), explanation: explanation() })
         };
-        proof.explanation.with_names(operation, value)
-    }
-
-    fn keep(&mut self, line: HistoryEntry) {
-        if self.recent.len() == RECENT {
-            self.recent.pop_front();
-            self.before_recent += 1;
-        }
-        self.recent.push_back(line);
+        let of_checker = self.checker.violations().find_map(|(number, proof)| {
+            told(number, &|| self.checker_lines.explanation(proof, |place| place, self.seed))
+        });
+        of_checker.or_else(|| {
+            let CollectionViolation { key, proof, places } = self.violation.as_ref()?;
+            told(*key, &|| self.collection_lines.explanation(proof, |place| places[place], self.seed))
+        })
     }
 
     /// Returns the number of keys, and of the operations and values that wait for a check.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.keys.len() + self.checker.size()
+        self.keys.len() + self.checker.size() + self.collections.size()
+    }
+}
+
+impl RecentLines {
+    /// Adds a line, and returns its place.
+    fn push(&mut self, line: HistoryEntry) -> usize {
+        if self.lines.len() == RECENT {
+            self.lines.pop_front();
+            self.before += 1;
+        }
+        self.lines.push_back(line);
+        self.before + self.lines.len() - 1
+    }
+
+    /// Returns the explanation of a proof. Operations and values that are no longer kept have no
+    /// names.
+    fn explanation(&self, proof: &Proof, place_of: impl Fn(usize) -> usize, seed: u64) -> String {
+        let line = |place: usize| self.lines.get(place_of(place).checked_sub(self.before)?);
+        let operation = |place| line(place).map_or_else(|| "an earlier operation".to_owned(), proofs::name);
+        let value = |number: u64| {
+            let texts = self.lines.iter().flat_map(|line| [&line.value, &line.from, &line.found]).flatten();
+            let text = texts.into_iter().find(|text| hash(seed, text.as_str()) == number);
+            text.map_or_else(|| "an earlier value".to_owned(), |text| proofs::quoted(text))
+        };
+        proof.explanation.with_names(operation, value)
     }
 }
 
@@ -186,8 +234,9 @@ mod tests {
                 live.take(line, f64::NEG_INFINITY);
             }
             live.check(f64::INFINITY);
-            live.before_recent = live.recent.len() - kept;
-            live.recent.drain(..live.before_recent);
+            let recent = &mut live.checker_lines;
+            recent.before = recent.lines.len() - kept;
+            recent.lines.drain(..recent.before);
             live.violation().map(|violation| violation.explanation)
         };
         assert_eq!(
@@ -205,6 +254,59 @@ mod tests {
                  ended with \"b\" before agent 2's read at 5.000 s on \"a\" started: neither value can come first"
             )
         );
+    }
+
+    #[test]
+    fn queues_and_sets_are_checked() {
+        let enqueued = [line(1, "enqueue", "a", [1.0, 2.0]), line(1, "enqueue", "b", [3.0, 4.0])];
+        let dequeue = |value, times| line(2, "dequeue", value, times);
+        let queue = |more: &[HistoryEntry]| violated(&[&enqueued, more].concat());
+        assert_eq!(queue(&[dequeue("a", [5.0, 6.0]), dequeue("b", [5.0, 6.0])]), None);
+        assert_eq!(queue(&[dequeue("b", [5.0, 6.0]), dequeue("a", [7.0, 8.0])]), Some("s/k".to_owned()));
+        assert_eq!(queue(&[line(2, "read", "a", [5.0, 6.0]), dequeue("b", [7.0, 8.0])]), None, "used in two ways");
+
+        let added = [line(1, "add_to_set", "a", [1.0, 2.0]), line(1, "add_to_set", "b", [3.0, 4.0])];
+        let members = |list, times| line(2, "members", list, times);
+        let set = |more: &[HistoryEntry]| violated(&[&added, more].concat());
+        assert_eq!(set(&[members("[\"a\"]", [2.5, 3.5]), members("[\"a\",\"b\"]", [5.0, 6.0])]), None);
+        assert_eq!(set(&[members("[\"a\"]", [5.0, 6.0])]), Some("s/k".to_owned()));
+        assert_eq!(set(&[members("a", [2.5, 3.5]), members("[\"a\"]", [5.0, 6.0])]), None, "no list");
+    }
+
+    #[test]
+    fn an_open_enqueue_excuses_what_others_dequeue() {
+        let mut live = LiveConsistency::new(1);
+        live.take(line(2, "dequeue", "a", [1.0, 2.0]), f64::NEG_INFINITY);
+        live.take(line(2, "dequeue", "b", [3.0, 5.0]), f64::NEG_INFINITY);
+        live.check(0.5);
+        live.take(line(1, "enqueue", "a", [0.5, 6.0]), f64::NEG_INFINITY);
+        live.check(4.0);
+        live.take(line(1, "enqueue", "b", [4.0, 6.0]), f64::NEG_INFINITY);
+        live.check(f64::INFINITY);
+        assert_eq!(live.violation(), None);
+        live.take(line(2, "dequeue", "b", [7.0, 8.0]), f64::NEG_INFINITY);
+        live.check(f64::INFINITY);
+        let explanation = live.violation().map(|violation| violation.explanation);
+        let twice =
+            "agent 2's dequeue at 3.000 s and agent 2's dequeue at 7.000 s both took \"b\", which was enqueued once";
+        assert_eq!(explanation.as_deref(), Some(twice));
+    }
+
+    #[test]
+    fn a_violation_of_a_large_queue_is_found_when_it_has_grown() {
+        let mut live = LiveConsistency::new(1);
+        for number in 0..100 {
+            let at_s = f64::from(number);
+            live.take(line(1, "enqueue", &number.to_string(), [at_s, at_s + 0.2]), f64::NEG_INFINITY);
+            let taken = if number == 50 { 49 } else { number };
+            live.take(line(2, "dequeue", &taken.to_string(), [at_s + 0.3, at_s + 0.5]), f64::NEG_INFINITY);
+            live.check(at_s + 0.6);
+            if live.violation().is_some() {
+                assert!((51..=65).contains(&number), "{number}");
+                return;
+            }
+        }
+        panic!("not found");
     }
 
     #[test]

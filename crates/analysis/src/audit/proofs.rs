@@ -65,6 +65,8 @@ pub(crate) fn name(line: &HistoryEntry) -> String {
     let what = match line.effect.as_str() {
         "cas" => "compare-and-set",
         "remove" => "removal",
+        "add_to_set" => "addition",
+        "members" => "read",
         other => other,
     };
     format!("{who}'s {what} at {:.3} s", start_s(line))

@@ -147,6 +147,19 @@ fn sets_are_linearizable_until_a_member_is_lost() {
 }
 
 #[test]
+fn a_lost_member_ends_the_load() {
+    let sandbox = Sandbox::new();
+    let cycle = format!("stop_at_violation = true\n{SETS}");
+    let file = sandbox.file("redis.toml", experiment("{}", &cycle, LOSS));
+    let played = sandbox.run(&[&file, "--set", "load.time=60s"]).exits(0);
+    let trial = &played.json()["trials"][0];
+    let key = trial["stopped"]["key"].as_str().unwrap();
+    assert!(key.starts_with("seen-") && trial["consistency"]["linearizable"] == "no", "{trial:#}");
+    assert!(number(trial, "/consistency/checked_beside/operations") > 0.0, "{trial:#}");
+    played.says(&[&format!("stopped at the first violation: key {key} is not linearizable: agent ")]);
+}
+
+#[test]
 fn a_killed_server_without_persistence_loses_keys() {
     let results = play("{}", KILL);
     assert!(number(&results, "/trials/0/consistency/lost_writes") > 0.0);
