@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::cause::Malformation;
 use crate::testing::exchange::{Compiled, Seen, compile, encode, feed, is_the_same_in_pieces};
 
 fn service() -> Websocket {
