@@ -132,13 +132,13 @@ fn colours_only_when_asked() {
 
 #[test]
 fn problems_beyond_100_are_counted_but_not_shown() {
-    const MISTAKES: usize = 1_000;
+    const MISTAKES: usize = 10_000;
     let keys: String = (0..MISTAKES).map(|number| format!("nonsense{number} = 1\n")).collect();
     // Mistakes in the file appear in both trials, and the last mistake only in one of them.
     let variants = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\nload = { ramp = \"soon\" }\n";
     let problems = read_text(&format!("{FILE}{keys}{variants}"));
     assert_eq!(problems.as_slice().len(), MISTAKES + 1);
-    shows_the_first(&problems, "1001 problems, of which these are the first 100", "and 901 more");
+    shows_the_first(&problems, "10001 problems, of which these are the first 100", "and 9901 more");
     let source = source_of(&keys);
     let problems = experiment::manifest::parse("target", &source).unwrap_err();
     assert!(problems.as_slice().len() >= MISTAKES);

@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn counts_in_any_window_equal_the_integral_of_the_rate() {
         let mut random = Rng::with_seed(8);
-        for _ in 0..60 {
+        for _ in 0..200 {
             let mut rate = || if random.u8(0..4) == 0 { 0.0 } else { random.f64() * 3000.0 };
             let mut rates: Vec<(f64, f64)> = (0..5).map(|_| (rate(), rate())).collect();
             // Some stages continue the rate before, others jump.
