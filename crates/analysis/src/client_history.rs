@@ -183,14 +183,19 @@ pub(crate) fn collection_operation<'a>(
 }
 
 impl KeyOperations<'_> {
+    /// Whether clients use the key only as a register, as a queue or as a set, and the history has
+    /// all that a check needs.
+    fn is_used_in_one_way(&self) -> bool {
+        let are_there = [!self.operations.is_empty(), !self.queue.is_empty(), !self.set.is_empty()];
+        !self.is_left_out && are_there.into_iter().filter(|are_there| *are_there).count() == 1
+    }
+
     /// Whether clients put values into the key as a queue and took some, and the history has all
     /// that a check needs.
     #[must_use]
     pub fn is_checkable_queue(&self) -> bool {
         let has = |wanted: fn(&QueueAccess) -> bool| self.queue.iter().any(|operation| wanted(&operation.access));
-        !self.is_left_out
-            && self.operations.is_empty()
-            && self.set.is_empty()
+        self.is_used_in_one_way()
             && has(|access| matches!(access, QueueAccess::Enqueue { .. }))
             && has(|access| matches!(access, QueueAccess::Dequeue { .. }))
     }
@@ -200,9 +205,7 @@ impl KeyOperations<'_> {
     #[must_use]
     pub fn is_checkable_set(&self) -> bool {
         let has = |wanted: fn(&SetAccess) -> bool| self.set.iter().any(|operation| wanted(&operation.access));
-        !self.is_left_out
-            && self.operations.is_empty()
-            && self.queue.is_empty()
+        self.is_used_in_one_way()
             && has(|access| matches!(access, SetAccess::Add { .. }))
             && has(|access| matches!(access, SetAccess::Read { .. }))
     }
@@ -217,9 +220,7 @@ impl KeyOperations<'_> {
     #[must_use]
     pub fn is_checkable(&self) -> bool {
         let has = |wanted: fn(&Access) -> bool| self.operations.iter().any(|operation| wanted(&operation.access));
-        !self.is_left_out
-            && self.queue.is_empty()
-            && self.set.is_empty()
+        self.is_used_in_one_way()
             && has(|access| matches!(access, Access::Read { .. } | Access::CompareAndSet { .. }))
             && has(|access| !matches!(access, Access::Read { .. }))
     }

@@ -57,8 +57,8 @@ pub enum SetAccess {
 const FINDS: usize = 10_000_000;
 
 /// Checks a history of one set. The proof of a violation refers to positions in `operations`.
-/// With [`InitialValue::Seen`], the set may have held elements before its first operation. With any
-/// other value it was empty.
+/// The set may have held elements before its first operation if `settings.initial` is
+/// [`InitialValue::Seen`], and was empty otherwise.
 pub fn check_set(operations: &[SetOperation], settings: Settings) -> Linearizability {
     let is_removal = |operation: &SetOperation| matches!(operation.access, SetAccess::Remove { .. });
     if operations.iter().any(|operation| is_removal(operation) && operation.status != Status::Failed) {

@@ -61,7 +61,6 @@ fn operation(line: &HistoryEntry) -> ProvingOperation {
 
 /// Returns a name of an operation: `agent 3's read at 1.500 s`.
 pub(crate) fn name(line: &HistoryEntry) -> String {
-    let who = line.agent.map_or_else(|| "the preparation".to_owned(), |agent| format!("agent {agent}"));
     let what = match line.effect.as_str() {
         "cas" => "compare-and-set",
         "remove" => "removal",
@@ -69,7 +68,11 @@ pub(crate) fn name(line: &HistoryEntry) -> String {
         "members" => "read",
         other => other,
     };
-    format!("{who}'s {what} at {:.3} s", start_s(line))
+    format!("{}'s {what} at {:.3} s", client(line), start_s(line))
+}
+
+fn client(line: &HistoryEntry) -> String {
+    line.agent.map_or_else(|| "the preparation".to_owned(), |agent| format!("agent {agent}"))
 }
 
 /// Returns a value in quotes, shortened.
@@ -79,8 +82,7 @@ pub(crate) fn quoted(value: &str) -> String {
 
 /// Says who did what, and when.
 fn in_words(line: &HistoryEntry) -> String {
-    let who = line.agent.map_or_else(|| "the preparation".to_owned(), |agent| format!("agent {agent}"));
-    let (what, start_s) = (did(line), start_s(line));
+    let (who, what, start_s) = (client(line), did(line), start_s(line));
     match line.applied {
         Some(_) => format!("{who} {what} ({start_s:.6} to {:.6} s)", line.at_s),
         None => format!("{who} {what} (from {start_s:.6} s, result unknown)"),

@@ -81,7 +81,7 @@ const MODES: &[(&str, &str)] = &[
     ("lines without an end", "more than 256 KiB"),
     ("notices without an end", "unsolicited messages"),
     ("complaints without an end", "ssh says: complaint"),
-    // It sends until the deadline.
+    // Output until the deadline.
     ("output without an end", "host n1"),
     ("a giant line", "a line is longer than 1 MiB"),
     ("a giant array", "a line is longer than 1 MiB"),
